@@ -1,0 +1,69 @@
+"""What a part must offer to be put in the place of another: small interfaces, checked by tests/contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.trace import Ranking
+from core.types import Chunk, Document
+
+Positions = NDArray[np.int64]
+Vectors = NDArray[np.float32]
+Progress = Callable[[int, int], None]
+"""Called with (done, total); raises `Stopped` to stop the work, keeping what is done."""
+
+
+@runtime_checkable
+class Index(Protocol):
+    """An index over chunks. Position 0 is the chunk added first, and so on: all indexes agree on it.
+
+    `search` gives the best `k` chunks (fewer where fewer match: an entry that shares nothing with
+    the query has no rank). `allowed`, sorted positions, restricts the search itself: the ranking is
+    that of a collection holding those chunks only, apart from collection statistics.
+    Raises TypeError when the query is not a string and ValueError when k is below 1.
+    """
+
+    name: str
+
+    def add_document(self, document: Chunk | str) -> None: ...
+
+    def add_documents(self, documents: Sequence[Chunk | str]) -> None: ...
+
+    def search(self, query_text: str, k: int = 1, allowed: Positions | None = None) -> Ranking: ...
+
+    def __len__(self) -> int: ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into unit vectors, and counts tokens as the model itself does."""
+
+    model_id: str
+    dimension: int
+    max_tokens: int
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of passages, shape (len(texts), dimension)."""
+        ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """The unit vector of a query, shape (dimension,)."""
+        ...
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text without truncation, the model's special tokens included."""
+        ...
+
+    def visible_end(self, text: str) -> int:
+        """Character offset past which the model sees nothing (len(text) when all is seen)."""
+        ...
+
+
+class Splitter(Protocol):
+    """Cuts a document into spans [start, end), ascending by start, covering all text but blanks."""
+
+    def __call__(self, document: Document) -> list[tuple[int, int]]: ...
