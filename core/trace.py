@@ -6,12 +6,17 @@ is the place, from 1. `Hit` objects are made only when somebody reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from core.passages import Passage
+from core.settings import SearchSettings
+from core.types import Chunk, Document
 
 Unit = Literal["item", "chunk", "passage"]
 Kind = Literal["search", "signal", "project", "fuse", "rule", "rerank", "merge"]
@@ -106,3 +111,156 @@ class Ranking:
     def __repr__(self) -> str:
         lines = ", ".join(f"{hit.position}: {hit.score:.4g}" for hit in self.head(5))
         return f"Ranking({len(self)} hits: {lines}{', …' if len(self) > 5 else ''})"
+
+
+NO_HITS = Ranking([], [])
+
+
+class CorpusView(Protocol):
+    """What a trace needs to turn positions into documents, spans and texts."""
+
+    fingerprint: str
+    item_ids: tuple[str, ...]
+    item_names: tuple[str, ...]
+    item_titles: tuple[str, ...]
+    item_of: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    duplicate_of: NDArray[np.int64]
+
+    def __len__(self) -> int: ...
+    def document(self, item: int) -> Document: ...
+    def chunk(self, position: int) -> Chunk: ...
+    def chunk_id(self, position: int) -> str: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What the indexes answered, before any setting that replay can change has cut or weighed it.
+
+    `signals` rank items, uncut. `searches` rank chunks: uncut where `depths[name]` is None, else the
+    best `depths[name]`. `covered` (n_items,) marks the items inside which the searches are uncut;
+    None: all.
+    """
+
+    query: str
+    settings: SearchSettings
+    signals: Mapping[str, Ranking]
+    searches: Mapping[str, Ranking]
+    depths: Mapping[str, int | None]
+    covered: NDArray[np.bool_] | None
+    milliseconds: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One step: `ranking` is what it passes on, made from the stages named in `inputs`.
+
+    `ranks` int64 and `terms` float64, both (len(ranking), len(inputs)), say for a fusion at which
+    rank each input holds a line (0: not at all) and what it adds. `before` is the ranking ahead of
+    the cut to `limit`. `removed` tells for what reason a rule took a position out. A stage that is
+    off keeps its place with an empty ranking and a `note`.
+    """
+
+    name: str
+    kind: Kind
+    unit: Unit
+    ranking: Ranking
+    inputs: tuple[str, ...] = ()
+    ranks: NDArray[np.int64] | None = None
+    terms: NDArray[np.float64] | None = None
+    before: Ranking = NO_HITS
+    limit: int | None = None
+    removed: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    on: bool = True
+    note: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in all that the stage passes on; `before` may reach deeper in one of the two."""
+        if not isinstance(other, Stage):
+            return NotImplemented
+        return (
+            (self.name, self.kind, self.unit, self.inputs, self.limit, self.on, self.note)
+            == (other.name, other.kind, other.unit, other.inputs, other.limit, other.on, other.note)
+            and self.ranking == other.ranking
+            and dict(self.removed) == dict(other.removed)
+            and _same(self.ranks, other.ranks)
+            and _same(self.terms, other.terms)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A query's way through all stages. Two traces are equal when they tell the same story;
+    the record behind them and the times taken may differ."""
+
+    query: str
+    settings: SearchSettings
+    corpus: CorpusView
+    stages: tuple[Stage, ...]
+    passages: tuple[Passage[int], ...]
+    notes: tuple[str, ...]
+    record: Record
+    indexes: Mapping[str, Any]
+
+    def stage(self, name: str) -> Stage:
+        """The stage of that name. Raises KeyError naming those there are."""
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise KeyError(f"no stage {name!r}; this trace has {', '.join(s.name for s in self.stages)}")
+
+    def text_of(self, passage: Passage[int]) -> str:
+        """The passage's text: the source from its start to its end."""
+        return self.corpus.document(passage.item).text[passage.start : passage.end]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trace):
+            return NotImplemented
+        return (
+            (self.query, self.settings, self.corpus.fingerprint, self.passages, self.notes)
+            == (other.query, other.settings, other.corpus.fingerprint, other.passages, other.notes)
+            and self.stages == other.stages
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def check(self) -> None:
+        """Prove the invariants; raises AssertionError naming the stage that breaks one."""
+        known: set[str] = set()
+        for stage in self.stages:
+            _check_stage(stage, known)
+            known.add(stage.name)
+        kept = set(self.stage("kept").ranking.positions.tolist())
+        members = [member for passage in self.passages for member in passage.members]
+        _require(len(members) == len(set(members)) and set(members) == kept, "passages", "loses a chunk")
+        for passage in self.passages:
+            items = {int(self.corpus.item_of[member]) for member in passage.members}
+            _require(items == {passage.item}, "passages", "mixes items")
+
+
+def _check_stage(stage: Stage, known: Sequence[str] | set[str]) -> None:
+    scores, positions = stage.ranking.scores, stage.ranking.positions
+    _require(set(stage.inputs) <= set(known), stage.name, "names an input that is no earlier stage")
+    _require(bool(np.isfinite(scores).all()), stage.name, "has a score that is not a number")
+    _require(len(np.unique(positions)) == len(positions), stage.name, "ranks a position twice")
+    falling = (scores[:-1] > scores[1:]) | ((scores[:-1] == scores[1:]) & (positions[:-1] < positions[1:]))
+    _require(bool(falling.all()), stage.name, "is not in order of score, then position")
+    _require(stage.limit is None or len(positions) <= stage.limit, stage.name, "passes its limit")
+    _require(stage.on or not len(positions), stage.name, "is off and has hits")
+    if stage.terms is not None:
+        _require(bool(np.allclose(stage.terms.sum(axis=1), scores, rtol=1e-12)), stage.name, "adds up wrong")
+
+
+def _require(holds: bool, stage: str, fault: str) -> None:
+    if not holds:
+        raise AssertionError(f"stage {stage} {fault}")

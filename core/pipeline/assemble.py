@@ -1,0 +1,292 @@
+"""Recorded searches into a trace: fusion, score fusion, rules, merging. Pure; nothing is searched.
+
+`search` itself ends here, so that replaying a trace and searching anew cannot tell different stories.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import NeedsSearch
+from core.fusion import Fused, convex, row_sums, rrf
+from core.passages import Passage, Span, merge
+from core.settings import SearchSettings, search_only_changes
+from core.trace import NO_HITS, CorpusView, Ranking, Record, Stage, Trace
+
+VECTOR = "vector"
+
+
+def replay(trace: Trace, settings: SearchSettings) -> Trace:
+    """The trace of the same query with other settings, from what was recorded.
+
+    Raises NeedsSearch, naming why, when the record does not reach far enough; then `search`.
+    Equal to a new search wherever it returns.
+    """
+    return assemble(trace.corpus, trace.record, settings, trace.indexes)
+
+
+def assemble(
+    corpus: CorpusView, record: Record, settings: SearchSettings, indexes: Mapping[str, Any]
+) -> Trace:
+    """The trace of a record under these settings. Raises NeedsSearch as `replay` does."""
+    if changed := search_only_changes(record.settings, settings):
+        raise NeedsSearch(changed)
+    stages: list[Stage] = []
+    items = _item_stages(corpus, record, settings, stages)
+    allowed = _allowed(corpus, record, settings, items)
+    _search_stages(record, settings, allowed, stages)
+    fused = _fuse_stage(record, settings, stages)
+    scored = _score_stage(corpus, settings, items, fused, stages)
+    kept = _rule_stage(corpus, settings, scored, stages)
+    passages = _passages(corpus, settings, kept)
+    stages.append(
+        Stage(
+            "passages",
+            "merge",
+            "passage",
+            Ranking(np.arange(len(passages)), [passage.score for passage in passages]),
+            ("kept",),
+            on=True,
+            note="" if settings.merge else "merging is off: one passage for each chunk",
+        )
+    )
+    return Trace(
+        record.query,
+        settings,
+        corpus,
+        tuple(stages),
+        tuple(passages),
+        record.notes + _unknown_names(record, settings),
+        record,
+        MappingProxyType(dict(indexes)),
+    )
+
+
+def rank_items(record: Record, settings: SearchSettings) -> Fused:
+    """The item stage: weighted RRF of the signals that are on, uncut."""
+    on = {name: ranking for name, ranking in record.signals.items() if settings.signal(name).on}
+    weights = {name: settings.signal(name).weight for name in on}
+    return rrf(on, weights, settings.k_rrf_items)
+
+
+def _item_stages(
+    corpus: CorpusView, record: Record, settings: SearchSettings, stages: list[Stage]
+) -> Ranking | None:
+    """The ranking of the items sent on; None when items play no part."""
+    if not settings.two_stage:
+        off = "two stages are off: chunks of all items are searched"
+        stages.append(Stage("items", "fuse", "item", NO_HITS, on=False, note=off))
+        return None
+    if not record.signals:
+        raise NeedsSearch(("two stages on",))
+    for name, ranking in record.signals.items():
+        use = settings.signal(name)
+        kind = "project" if name == "semantic" else "signal"
+        stages.append(
+            Stage(
+                f"items.{name}",
+                kind,  # type: ignore[arg-type]
+                "item",
+                ranking if use.on else NO_HITS,
+                on=use.on,
+                note="" if use.on else "switched off",
+            )
+        )
+    if not any(settings.signal(name).on for name in record.signals):
+        off = "all item signals are off: chunks of all items are searched"
+        stages.append(Stage("items", "fuse", "item", NO_HITS, on=False, note=off))
+        return None
+    fused = rank_items(record, settings)
+    stages.append(
+        _fusion_stage("items", "item", fused, tuple(f"items.{n}" for n in fused.names), settings.items)
+    )
+    return stages[-1].ranking
+
+
+def _allowed(
+    corpus: CorpusView, record: Record, settings: SearchSettings, items: Ranking | None
+) -> NDArray[np.bool_] | None:
+    """Mask over chunks (None: all), after checking that the record holds their scores."""
+    if items is None:
+        if record.covered is not None:
+            raise NeedsSearch(("searching outside the recorded items",))
+        short = [
+            f"{name} depth above {deepest}"
+            for name, deepest in record.depths.items()
+            if deepest is not None and settings.index(name).depth > deepest
+        ]
+        if short:
+            raise NeedsSearch(tuple(short))
+        return None
+    if any(deepest is not None for deepest in record.depths.values()):
+        raise NeedsSearch(("two stages on",))
+    mask = np.zeros(len(corpus.item_ids), dtype=np.bool_)
+    mask[items.positions] = True
+    if record.covered is not None and bool((mask & ~record.covered).any()):
+        raise NeedsSearch(("items that were not searched",))
+    return mask[corpus.item_of]
+
+
+def _search_stages(
+    record: Record, settings: SearchSettings, allowed: NDArray[np.bool_] | None, stages: list[Stage]
+) -> None:
+    inputs = ("items",) if allowed is not None else ()
+    for name, recorded in record.searches.items():
+        use = settings.index(name)
+        off = _why_off(name, record, settings)
+        before = NO_HITS if off else recorded if allowed is None else recorded.within(allowed)
+        stages.append(
+            Stage(
+                name,
+                "search",
+                "chunk",
+                before.head(use.depth),
+                inputs,
+                before=before,
+                limit=use.depth,
+                on=not off,
+                note=off,
+            )
+        )
+
+
+def _why_off(name: str, record: Record, settings: SearchSettings) -> str:
+    if not settings.index(name).on:
+        return "switched off"
+    if settings.two_stage and settings.second_stage == "semantic" and name != VECTOR:
+        return "the second stage is semantic only"
+    return ""
+
+
+def _fuse_stage(record: Record, settings: SearchSettings, stages: list[Stage]) -> Ranking:
+    rankings = {s.name: s.ranking for s in stages if s.kind == "search" and s.on}
+    weights = {name: settings.index(name).weight for name in rankings}
+    if settings.fusion == "rrf":
+        fused = rrf(rankings, weights, settings.k_rrf)
+    else:
+        fused = convex(rankings, weights, settings.fusion)
+    note = "" if rankings else "no index is on: switch one on to see results"
+    stages.append(_fusion_stage("fused", "chunk", fused, fused.names, None, note))
+    return stages[-1].ranking
+
+
+def _fusion_stage(
+    name: str, unit: Any, fused: Fused, inputs: tuple[str, ...], limit: int | None, note: str = ""
+) -> Stage:
+    n = len(fused.ranking) if limit is None else min(limit, len(fused.ranking))
+    return Stage(
+        name,
+        "fuse",
+        unit,
+        fused.ranking.head(n),
+        inputs,
+        fused.ranks[:n],
+        fused.terms[:n],
+        before=fused.ranking,
+        limit=limit,
+        note=note,
+    )
+
+
+def _score_stage(
+    corpus: CorpusView,
+    settings: SearchSettings,
+    items: Ranking | None,
+    fused: Ranking,
+    stages: list[Stage],
+) -> Ranking:
+    """Score fusion: RRF of a chunk's own rank and its item's rank (passage retrieval)."""
+    if items is None:
+        off = "no item ranking to fuse with: the fused order goes on"
+        stages.append(Stage("scored", "fuse", "chunk", NO_HITS, on=False, note=off))
+        return fused
+    item_rank = np.zeros(len(corpus.item_ids), dtype=np.int64)
+    item_rank[items.positions] = np.arange(1, len(items) + 1)
+    ranks = np.stack(
+        [np.arange(1, len(fused) + 1), item_rank[corpus.item_of[fused.positions]]], axis=1
+    ).reshape(-1, 2)
+    weights = np.array([settings.passage_weight, settings.item_weight])
+    terms = weights / (settings.k_rrf_score + ranks)
+    scores = row_sums(terms)
+    order = np.lexsort((fused.positions, -scores))
+    ranking = Ranking(fused.positions[order], scores[order])
+    stages.append(
+        Stage("scored", "fuse", "chunk", ranking, ("fused", "items"), ranks[order], terms[order], ranking)
+    )
+    return ranking
+
+
+def _rule_stage(
+    corpus: CorpusView, settings: SearchSettings, scored: Ranking, stages: list[Stage]
+) -> Ranking:
+    """Duplicates collapsed, at most n of an item, the first k: in that order, walking down the ranking."""
+    came_from = "scored" if stages[-1].on else "fused"
+    removed: dict[int, str] = {}
+    if settings.collapse_duplicates or settings.per_item:
+        keep = _walk(corpus, settings, scored, removed)
+        ranking = Ranking(scored.positions[keep], scored.scores[keep])
+    else:
+        ranking = scored.head(settings.k)
+    stages.append(
+        Stage(
+            "kept",
+            "rule",
+            "chunk",
+            ranking,
+            (came_from,),
+            before=scored,
+            limit=settings.k,
+            removed=MappingProxyType(removed),
+        )
+    )
+    return ranking
+
+
+def _walk(
+    corpus: CorpusView, settings: SearchSettings, scored: Ranking, removed: dict[int, str]
+) -> list[int]:
+    keep: list[int] = []
+    seen: dict[int, int] = {}
+    per_item: Counter[int] = Counter()
+    for row, position in enumerate(scored.positions.tolist()):
+        if len(keep) == settings.k:
+            break
+        group, item = int(corpus.duplicate_of[position]), int(corpus.item_of[position])
+        if settings.collapse_duplicates and group in seen:
+            removed[position] = f"same text as the chunk at rank {seen[group]}"
+        elif settings.per_item and per_item[item] == settings.per_item:
+            removed[position] = f"its item already has {settings.per_item} chunks above it"
+        else:
+            keep.append(row)
+            seen.setdefault(group, row + 1)
+            per_item[item] += 1
+    return keep
+
+
+def _passages(corpus: CorpusView, settings: SearchSettings, kept: Ranking) -> list[Passage[int]]:
+    spans = [
+        Span(hit.position, int(corpus.item_of[hit.position]), start, end, hit.score)
+        for hit, start, end in zip(
+            kept, corpus.starts[kept.positions].tolist(), corpus.ends[kept.positions].tolist(), strict=True
+        )
+    ]
+    if settings.merge:
+        return merge(spans, settings.merge_gap, settings.merge_cap)
+    return [Passage(s.item, s.start, s.end, s.score, s.key, (s.key,)) for s in spans]
+
+
+def _unknown_names(record: Record, settings: SearchSettings) -> tuple[str, ...]:
+    """Settings for parts that are not here move nothing, so they are named."""
+    notes = [f"there is no index {n}: its settings have no effect" for n in settings.indexes if n not in record.searches]
+    notes += [
+        f"there is no item signal {n}: its settings have no effect"
+        for n in settings.signals
+        if settings.two_stage and n not in record.signals
+    ]
+    return tuple(notes)
