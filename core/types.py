@@ -64,7 +64,7 @@ class Document:
     headings: tuple[Heading, ...] = ()
     pages: tuple[Page, ...] = ()
     tables: tuple[Table, ...] = ()
-    metadata: Metadata = field(default=_NO_METADATA)
+    metadata: Metadata = field(default_factory=lambda: _NO_METADATA)
     chunks: tuple[tuple[int, int], ...] = ()
 
     def heading_path(self, start: int, end: int | None = None) -> tuple[str, ...]:
