@@ -1,0 +1,227 @@
+"""Why is this here, or where was it lost: one chunk's way through a trace, with the numbers put in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from core.passages import Passage
+from core.trace import Stage, Trace
+
+STAGE_TITLES = {
+    "items": "Items",
+    "items.lexical": "Items, lexical",
+    "items.semantic": "Items, semantic",
+    "bm25": "BM25",
+    "vector": "Vector",
+    "fused": "Fused",
+    "scored": "Score fusion",
+    "kept": "Kept",
+    "passages": "Passages",
+}
+
+
+def stage_title(name: str) -> str:
+    """The name a page shows for a stage."""
+    return STAGE_TITLES.get(name, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A chunk (or its item) at one stage.
+
+    `rank` and `score` are those it leaves with, None where it did not pass. `arithmetic` substitutes
+    the numbers of a fusion. `lost` says, where it fell out, by how much.
+    """
+
+    stage: str
+    title: str
+    on: bool
+    rank: int | None
+    score: float | None
+    count: int
+    arithmetic: str
+    lost: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One chunk through all stages. `lost_at` names the stage it fell out at; None when it is in the
+    result, in `passage`. `terms` holds each index's term table, for indexes that have one."""
+
+    chunk_id: str
+    position: int
+    steps: tuple[Step, ...]
+    sentence: str
+    lost_at: str | None
+    passage: Passage[int] | None
+    passage_rank: int | None
+    terms: dict[str, list[Any]]
+    similarity: float | None
+
+    def step(self, stage: str) -> Step:
+        return next(step for step in self.steps if step.stage == stage)
+
+
+def explain(trace: Trace, position: int) -> Explanation:
+    """The way of the chunk at this position, in the result or not.
+
+    Raises IndexError when the corpus has no such position.
+    """
+    if not 0 <= position < len(trace.corpus):
+        raise IndexError(f"position {position} is outside the corpus of {len(trace.corpus)} chunks")
+    item = int(trace.corpus.item_of[position])
+    rank, passage = next(
+        ((n, p) for n, p in enumerate(trace.passages, 1) if position in p.members), (None, None)
+    )
+    steps = []
+    for stage in trace.stages:
+        if stage.unit == "passage":
+            steps.append(_merge_step(trace, stage, position, rank, passage))
+        else:
+            steps.append(_step(trace, stage, item if stage.unit == "item" else position))
+    lost_at = None if passage else _lost_at(steps)
+    terms = {
+        name: index.explain(trace.query, position)
+        for name, index in trace.indexes.items()
+        if hasattr(index, "explain") and trace.query.strip()
+    }
+    vector = trace.record.searches.get("vector")
+    at = vector.rank_of(position) if vector is not None else None
+    similarity = float(vector.scores[at - 1]) if vector is not None and at else None
+    return Explanation(
+        trace.corpus.chunk_id(position),
+        position,
+        tuple(steps),
+        _sentence(trace, steps, lost_at, passage, rank),
+        lost_at,
+        passage,
+        rank,
+        terms,
+        similarity,
+    )
+
+
+def _step(trace: Trace, stage: Stage, position: int) -> Step:
+    rank = stage.ranking.rank_of(position)
+    score = None if rank is None else float(stage.ranking.scores[rank - 1])
+    lost = "" if rank is not None or not stage.on else _how_lost(trace, stage, position)
+    arithmetic = "" if rank is None else _arithmetic(trace, stage, rank - 1)
+    title = stage_title(stage.name)
+    return Step(stage.name, title, stage.on, rank, score, len(stage.ranking), arithmetic, lost, stage.note)
+
+
+def _how_lost(trace: Trace, stage: Stage, position: int) -> str:
+    if position in stage.removed:
+        return stage.removed[position]
+    before = stage.before.rank_of(position)
+    if before is not None and stage.limit is not None and before > stage.limit:
+        score, needed = float(stage.before.scores[before - 1]), float(stage.ranking.scores[-1])
+        return (
+            f"rank {before}, and only the first {stage.limit} go on: "
+            f"its score {number(score)} is {number(needed - score)} short of the last that does"
+        )
+    if stage.kind == "search" and stage.inputs and not _item_passed(trace, position):
+        return "not searched: its item did not pass the item stage"
+    if stage.kind == "search":
+        depth = trace.record.depths.get(stage.name)
+        if depth is not None and len(stage.before) >= depth:
+            return f"below the first {depth}, as deep as this search looked"
+        return "shares nothing with the query that this index sees"
+    if stage.unit == "item":
+        return "its item shares nothing with the query that this signal sees" if stage.kind != "fuse" else (
+            "no signal that is on ranks its item"
+        )
+    return "did not reach this stage"
+
+
+def _item_passed(trace: Trace, position: int) -> bool:
+    return trace.stage("items").ranking.rank_of(int(trace.corpus.item_of[position])) is not None
+
+
+def _lost_at(steps: list[Step]) -> str | None:
+    """The first stage that ended its way: its item's, all searches, or a later cut."""
+    by_name = {step.stage: step for step in steps}
+    items = by_name["items"]
+    if items.on and items.rank is None:
+        return "items"
+    if by_name["fused"].rank is None:
+        return next((s.stage for s in steps if s.on and s.lost and not s.stage.startswith("items")), "fused")
+    return next((s.stage for s in steps if s.stage in ("scored", "kept") and s.on and s.rank is None), None)
+
+
+def _arithmetic(trace: Trace, stage: Stage, row: int) -> str:
+    """A fusion's formula for one line, with its numbers: `1/(60+2) + 1/(60+1) = 0.01613 + …`."""
+    if stage.ranks is None or stage.terms is None:
+        return ""
+    formulas, values = [], []
+    for column, name in enumerate(stage.inputs):
+        rank, term = int(stage.ranks[row, column]), float(stage.terms[row, column])
+        if rank:
+            formulas.append(_formula(trace, stage, name, rank, term))
+            values.append(number(term))
+    total = number(float(stage.ranking.scores[row]))
+    if len(values) == 1:
+        return f"{formulas[0]} = {total}"
+    return f"{' + '.join(formulas)} = {' + '.join(values)} = {total}"
+
+
+def _formula(trace: Trace, stage: Stage, name: str, rank: int, term: float) -> str:
+    settings = trace.settings
+    if stage.name == "items":
+        weight = settings.signal(name.removeprefix("items.")).weight
+        return f"{weight:g}/({settings.k_rrf_items}+{rank})"
+    if stage.name == "scored":
+        weight = settings.passage_weight if name == "fused" else settings.item_weight
+        return f"{weight:g}/({settings.k_rrf_score}+{rank})"
+    weight = settings.index(name).weight
+    if settings.fusion == "rrf":
+        return f"{weight:g}/({settings.k_rrf}+{rank})"
+    total = sum(settings.index(n).weight for n in stage.inputs) or 1.0
+    return f"{weight:g}/{total:g}·{number(term * total / weight if weight else 0.0)}"
+
+
+def _merge_step(
+    trace: Trace, stage: Stage, position: int, rank: int | None, passage: Passage[int] | None
+) -> Step:
+    story = ""
+    if passage is not None:
+        others = len(passage.members) - 1
+        story = f"characters {passage.start:,}–{passage.end:,}"
+        if others:
+            joined = "chunk" if others == 1 else "chunks"
+            story += f", joined with {others} neighbouring {joined}"
+            story += f" over {len(passage.gaps)} gap(s)" if passage.gaps else ""
+            if passage.best != position:
+                story += f"; the score is that of {trace.corpus.chunk_id(passage.best)}"
+    score = passage.score if passage else None
+    lost = "" if passage else "not among the chunks that were kept"
+    return Step(
+        stage.name, stage_title(stage.name), stage.on, rank, score, len(stage.ranking), story, lost, stage.note
+    )
+
+
+def _sentence(
+    trace: Trace, steps: list[Step], lost_at: str | None, passage: Passage[int] | None, rank: int | None
+) -> str:
+    by_name = {step.stage: step for step in steps}
+    searches = [s for s in trace.stages if s.kind == "search" and s.on]
+    places = [
+        f"{stage_title(s.name)} ranks it {step.rank}" if step.rank else f"{stage_title(s.name)} does not list it"
+        for s in searches
+        for step in [by_name[s.name]]
+    ]
+    told = " and ".join(places) if places else "No index is on"
+    items = by_name["items"]
+    told += f"; its item is {items.rank} of {items.count}" if items.on and items.rank else ""
+    if passage is not None:
+        where = f"so it is in passage {rank}"
+        return f"{told}, {where}{' with its neighbours' if len(passage.members) > 1 else ''}."
+    step = by_name[lost_at or "kept"]
+    return f"{told}. It is not in the result: lost at {step.title} ({step.lost or 'cut'})."
+
+
+def number(value: float) -> str:
+    """Four significant digits, as everywhere on the page."""
+    return f"{value:.4g}"
