@@ -170,7 +170,7 @@ class Stage:
     inputs: tuple[str, ...] = ()
     ranks: NDArray[np.int64] | None = None
     terms: NDArray[np.float64] | None = None
-    before: Ranking = NO_HITS
+    before: Ranking = field(default_factory=lambda: NO_HITS)
     limit: int | None = None
     removed: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     on: bool = True
