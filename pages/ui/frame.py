@@ -1,0 +1,63 @@
+"""What every page wears: title, theme details, the menu and the collection picker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from core.collection import list_collections
+from pages.ui import state
+
+Page = Literal["search", "documents", "chunks"]
+
+_ROOT = Path(__file__).resolve().parents[2]
+_MENU: tuple[tuple[Page, str, str], ...] = (
+    ("search", "Search", "app.py"),
+    ("documents", "Documents", "pages/documents.py"),
+    ("chunks", "Chunks", "pages/chunks.py"),
+)
+_CSS = (Path(__file__).parent / "frame.css").read_text(encoding="utf-8")
+
+
+def frame(active: Page) -> None:
+    """Call first on every page: page settings, style, wordmark, menu, collection picker, notices."""
+    title = next(label for page, label, _ in _MENU if page == active)
+    st.set_page_config(page_title=f"{title} · Rankscope", page_icon=":material/stacks:", layout="wide")
+    st.html(f"<style>{_CSS}</style>")
+    with st.container(horizontal=True, vertical_alignment="center", key="frame_header"):
+        st.html('<span class="rs-wordmark">Rankscope</span>', width="content")
+        for page, label, path in _MENU:
+            _menu_link(page == active, label, path)
+        _collection_picker()
+    for notice in state.take_notices():
+        st.warning(notice)
+
+
+def _menu_link(active: bool, label: str, path: str) -> None:
+    if not (_ROOT / path).exists():
+        return
+    with st.container(key=f"frame_menu_{label.lower()}{'_active' if active else ''}", width="content"):
+        try:
+            st.page_link(path, label=label, query_params=state.collection_link(), width="content")
+        except StreamlitAPIException:
+            # A page run by itself (as tests do) has no neighbours to link to.
+            st.caption(label)
+
+
+def _collection_picker() -> None:
+    names = list_collections()
+    chosen = state.collection().name
+    st.session_state["frame_collection"] = chosen
+    with st.container(key="frame_picker", width="content"):
+        st.selectbox(
+            "Collection",
+            names if chosen in names else [*names, chosen],
+            key="frame_collection",
+            label_visibility="collapsed",
+            on_change=lambda: state.choose_collection(st.session_state["frame_collection"]),
+            help="The collection that all pages work on",
+            width=220,
+        )

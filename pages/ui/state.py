@@ -1,0 +1,176 @@
+"""All that a browser session remembers, behind named functions: no page reads session_state by itself."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from core.collection import Collection, list_collections, open_collection
+from core.errors import CollectionError, SettingsError
+from core.sample import SAMPLE, ensure_sample
+from core.settings import IndexSettings, SearchSettings, Settings
+from core.trace import Trace
+from pages.ui import resources
+
+_LINK_FIELDS = frozenset(spec.name for spec in fields(SearchSettings))
+_DEFAULTS = "settings"  # ?settings=default: a link that changes nothing, but says so
+
+
+def collection() -> Collection:
+    """The chosen collection: of the link, else of this session, else the one used last, else the sample."""
+    named = st.query_params.get("collection")
+    chosen = st.session_state.get("rs_collection")
+    for name in (named, chosen, resources.last_collection()):
+        if not name:
+            continue
+        try:
+            found = open_collection(name)
+        except CollectionError as error:
+            if name == named:
+                _notice(f"The link names a collection that is not here: {error}")
+                del st.query_params["collection"]
+            continue
+        if name != chosen:
+            _choose(name)
+        return found
+    if SAMPLE not in list_collections():
+        ensure_sample()
+    _choose(SAMPLE)
+    return open_collection(SAMPLE)
+
+
+def choose_collection(name: str) -> None:
+    """Work on another collection from now on. Raises CollectionError when there is none of that name."""
+    open_collection(name)
+    _choose(name)
+    st.query_params.clear()
+    st.query_params["collection"] = name
+
+
+def _choose(name: str) -> None:
+    st.session_state["rs_collection"] = name
+    for key in ("rs_search", "rs_trace", "rs_selected", "rs_draft", "rs_query", "rs_change"):
+        st.session_state.pop(key, None)
+    resources.remember_collection(name)
+
+
+def collection_link() -> dict[str, str]:
+    """Query parameters that keep the collection when going to another page."""
+    return {"collection": collection().name}
+
+
+def search_settings() -> SearchSettings:
+    """This session's search settings: at first those of the link, else those saved with the collection."""
+    chosen = collection()
+    if "rs_search" not in st.session_state:
+        st.session_state["rs_search"] = _linked_settings() or chosen.settings().search
+    return st.session_state["rs_search"]
+
+
+def _linked_settings() -> SearchSettings | None:
+    given = st.query_params.to_dict()
+    linked = {name: value for name, value in given.items() if name.partition(".")[0] in _LINK_FIELDS}
+    if not linked and given.get(_DEFAULTS) != "default":
+        return None
+    try:
+        return SearchSettings.from_link(urlencode(linked))
+    except SettingsError as error:
+        _notice(f"The settings of the link cannot be used ({error}). The collection's own are used.")
+        return None
+
+
+def set_search_settings(settings: SearchSettings) -> None:
+    """Change the search settings and save them with the collection."""
+    # The link has had its say; left in the address it would undo the change at the next refresh.
+    for name in st.query_params.to_dict():
+        if name.partition(".")[0] in _LINK_FIELDS or name == _DEFAULTS:
+            del st.query_params[name]
+    chosen = collection()
+    st.session_state["rs_search"] = settings
+    chosen.save_settings(Settings(chosen.settings().index, settings))
+
+
+def share_link(query: str, settings: SearchSettings) -> str:
+    """The address, without its host, that restores collection, query and settings."""
+    changed = settings.to_link() or f"{_DEFAULTS}=default"
+    return "?" + urlencode({"collection": collection().name, "q": query}) + "&" + changed
+
+
+def index_settings() -> IndexSettings:
+    """What the collection is indexed with."""
+    return collection().settings().index
+
+
+def set_index_settings(settings: IndexSettings) -> None:
+    """Index the collection with these settings from the next build on."""
+    chosen = collection()
+    chosen.save_settings(Settings(settings, chosen.settings().search))
+    st.session_state.pop("rs_draft", None)
+
+
+def index_draft() -> IndexSettings:
+    """Index settings as the controls show them: not in force until the collection is indexed again."""
+    return st.session_state.get("rs_draft") or index_settings()
+
+
+def set_index_draft(settings: IndexSettings | None) -> None:
+    """Keep a draft of index settings; None drops it."""
+    st.session_state["rs_draft"] = settings
+
+
+def document_link(document_id: str, start: int, end: int) -> dict[str, str]:
+    """Query parameters with which pages/chunks.py opens a document at a span."""
+    return {**collection_link(), "doc": document_id, "start": str(start), "end": str(end)}
+
+
+def query() -> str:
+    """The query asked last: of the link at first, empty when none was asked."""
+    collection()  # choosing another collection forgets the query
+    if "rs_query" not in st.session_state:
+        st.session_state["rs_query"] = st.query_params.get("q", "")
+    return st.session_state["rs_query"]
+
+
+def set_query(text: str) -> None:
+    """Ask this from now on; it stays in the address, so that a refresh asks it again."""
+    st.session_state["rs_query"] = text
+    if text.strip() and len(text) <= 2_000:
+        st.query_params["q"] = text
+    elif "q" in st.query_params:
+        del st.query_params["q"]
+
+
+def trace() -> Trace | None:
+    """The trace on show."""
+    return st.session_state.get("rs_trace")
+
+
+def set_trace(found: Trace | None, change: str = "") -> None:
+    """Show this trace; `change` says in one sentence how it came about."""
+    st.session_state["rs_trace"] = found
+    st.session_state["rs_change"] = change
+
+
+def change() -> str:
+    """How the trace on show came about, in one sentence."""
+    return st.session_state.get("rs_change", "")
+
+
+def selected() -> str | None:
+    """The id of the chunk that is marked in every column."""
+    return st.session_state.get("rs_selected")
+
+
+def select(chunk_id: str | None) -> None:
+    st.session_state["rs_selected"] = chunk_id
+
+
+def _notice(text: str) -> None:
+    st.session_state.setdefault("rs_notices", []).append(text)
+
+
+def take_notices() -> list[str]:
+    """Messages kept for the top of the page; each is given once."""
+    return st.session_state.pop("rs_notices", [])
