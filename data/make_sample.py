@@ -120,7 +120,7 @@ def make_handbook() -> None:
             self.cell(0, 5, f"Class: Internal. Page {self.page_no()} of {{nb}}", align="R")
 
     pdf = Handbook(format="A5")
-    pdf.set_creation_date(STAMP.replace(tzinfo=dt.timezone.utc))
+    pdf.set_creation_date(STAMP.replace(tzinfo=dt.UTC))
     pdf.set_author(AUTHOR)
     pdf.set_title("Security and Conduct Handbook")
     pdf.set_lang("en-GB")
@@ -142,9 +142,7 @@ def make_handbook() -> None:
         elif block.kind == "table":
             pdf.set_font("Helvetica", "", 8)
             bold = FontFace(emphasis="BOLD")
-            with pdf.table(
-                rows=block.rows, text_align="LEFT", line_height=4, headings_style=bold
-            ):
+            with pdf.table(rows=block.rows, text_align="LEFT", line_height=4, headings_style=bold):
                 pass
             pdf.ln(3)
         else:
@@ -289,8 +287,7 @@ def make_field_guide() -> None:
     names = [f"chapter-{number:02d}" for number in range(1, len(chapters) + 1)]
     files: list[tuple[str, str]] = [("META-INF/container.xml", CONTAINER)]
     items = "\n".join(
-        f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>'
-        for name in names
+        f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>' for name in names
     )
     refs = "\n".join(f'<itemref idref="{name}"/>' for name in names)
     package = PACKAGE.format(
@@ -308,9 +305,7 @@ def make_field_guide() -> None:
     contents = f'<nav epub:type="toc"><h1>Contents</h1><ol>\n{links}\n</ol></nav>'
     files.append(("OEBPS/nav.xhtml", PAGE.format(title="Contents", body=contents)))
     for name, (heading, paragraphs) in zip(names, chapters, strict=True):
-        body = "\n".join(
-            [f"<h1>{escape(heading)}</h1>"] + [f"<p>{escape(p)}</p>" for p in paragraphs]
-        )
+        body = "\n".join([f"<h1>{escape(heading)}</h1>"] + [f"<p>{escape(p)}</p>" for p in paragraphs])
         files.append((f"OEBPS/{name}.xhtml", PAGE.format(title=escape(heading), body=body)))
     with zipfile.ZipFile(SAMPLE / "field-guide-cold-road.epub", "w") as book:
         info = zipfile.ZipInfo("mimetype", STAMP.timetuple()[:6])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 GAS_CONSTANT = 8.314462618e-3  # kJ per mole and kelvin
 DEFAULT_ACTIVATION_ENERGY = 83.144  # kJ per mole, customary for medicines
@@ -131,9 +132,7 @@ def verdict(readings: list[Reading], band: Band) -> str:
     The order of the tests is part of the specification. Frost is tested first,
     because a vaccine that has been frozen is spoilt however short the frost was.
     """
-    if band.freeze_sensitive and any(
-        r.celsius is not None and r.celsius < -0.5 for r in readings
-    ):
+    if band.freeze_sensitive and any(r.celsius is not None and r.celsius < -0.5 for r in readings):
         return "reject"
     excursions = find_excursions(readings, band)
     if sum(e.minutes for e in excursions) > band.budget_minutes:
@@ -156,6 +155,6 @@ def _append_if_long(found: list[Excursion], excursion: Excursion, band: Band) ->
 
 
 def _check_order(readings: list[Reading]) -> None:
-    for earlier, later in zip(readings, readings[1:]):
+    for earlier, later in pairwise(readings):
         if later.at < earlier.at:
             raise UnsortedReadings(f"reading at {later.at} follows {earlier.at}")
