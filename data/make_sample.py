@@ -142,7 +142,14 @@ def make_handbook() -> None:
         elif block.kind == "table":
             pdf.set_font("Helvetica", "", 8)
             bold = FontFace(emphasis="BOLD")
-            with pdf.table(rows=block.rows, text_align="LEFT", line_height=4, headings_style=bold):
+            longest = [max(map(len, column)) for column in zip(*block.rows, strict=True)]
+            with pdf.table(
+                rows=block.rows,
+                col_widths=tuple(min(max(length, 14), 34) for length in longest),
+                text_align="LEFT",
+                line_height=4,
+                headings_style=bold,
+            ):
                 pass
             pdf.ln(3)
         else:
