@@ -1,0 +1,537 @@
+"""Collections: the documents a person has uploaded, kept in SQLite. The truth; all else is cache.
+
+Each collection is one database in a folder with a random name; the name people see is only ever a
+value in a table. Every change is one transaction, on disk before the call returns.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import sqlite3
+import threading
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from core.documents import document_digest, restored, structure_of
+from core.errors import CollectionError
+from core.home import clear_errors, home
+from core.loading import Loaded, safe_name
+from core.settings import Settings
+from core.types import Document
+
+LONGEST_NAME = 100
+SCHEMA = 1
+_TIMEOUT = 30.0  # seconds to wait for another program's write
+_DOCUMENTS_KEPT = 64
+
+_TABLES = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO meta VALUES ('version', '0');
+CREATE TABLE files(
+    file_hash TEXT PRIMARY KEY, name TEXT NOT NULL, format TEXT NOT NULL, encoding TEXT,
+    warnings TEXT NOT NULL, pages INTEGER NOT NULL, characters INTEGER NOT NULL,
+    headings INTEGER NOT NULL, documents INTEGER NOT NULL, size INTEGER NOT NULL,
+    added_at TEXT NOT NULL);
+CREATE INDEX files_by_name ON files(name);
+-- AUTOINCREMENT: a number is never given twice, so a reader holding one gets that document or none.
+CREATE TABLE documents(
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+    file_hash TEXT NOT NULL REFERENCES files(file_hash) ON DELETE CASCADE,
+    name TEXT NOT NULL, title TEXT NOT NULL, digest TEXT NOT NULL, length INTEGER NOT NULL,
+    structure TEXT NOT NULL, metadata TEXT NOT NULL, text TEXT NOT NULL);
+CREATE INDEX documents_by_file ON documents(file_hash);
+-- Lists are read without touching the texts, which lie on pages of their own.
+CREATE INDEX documents_listed ON documents(seq, id, name, title, digest, length, file_hash);
+CREATE TABLE queries(
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL, link TEXT NOT NULL, at TEXT NOT NULL,
+    summary TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionInfo:
+    """A collection in the list: `id` is its folder's name, `name` what people see."""
+
+    id: str
+    name: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """An accepted file. `size` in bytes, `added_at` in UTC (ISO 8601)."""
+
+    file_hash: str
+    name: str
+    format: str
+    encoding: str | None
+    warnings: tuple[str, ...]
+    pages: int
+    characters: int
+    headings: int
+    documents: int
+    size: int
+    added_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddResult:
+    """What became of a file: "added", "replaced", or "same" when its very bytes are there already."""
+
+    status: Literal["added", "replaced", "same"]
+    file: FileInfo
+
+
+@dataclass(frozen=True, slots=True)
+class PastQuery:
+    """A query asked before: `link` holds the settings (`Settings.from_link`), `summary` what it gave."""
+
+    text: str
+    link: str
+    at: str
+    summary: Mapping[str, Any]
+
+
+class DocumentsOfVersion:
+    """The documents of one version, in the order they were added; texts are read when asked for.
+
+    A document removed since raises CollectionError: a reader never sees half a change.
+    """
+
+    def __init__(self, collection: Collection, version: int, rows: Sequence[tuple]) -> None:
+        self.version = version
+        self._collection = collection
+        self._seqs: tuple[int, ...] = tuple(row[0] for row in rows)
+        self.ids: tuple[str, ...] = tuple(row[1] for row in rows)
+        self.names: tuple[str, ...] = tuple(row[2] for row in rows)
+        self.titles: tuple[str, ...] = tuple(row[3] for row in rows)
+        self.digests: tuple[str, ...] = tuple(row[4] for row in rows)
+        self.lengths: tuple[int, ...] = tuple(row[5] for row in rows)
+        self.file_hashes: tuple[str, ...] = tuple(row[6] for row in rows)
+        self._kept: OrderedDict[int, Document] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._seqs)
+
+    def __getitem__(self, position: int) -> Document:
+        seq = self._seqs[position]
+        with self._lock:
+            if seq in self._kept:
+                self._kept.move_to_end(seq)
+                return self._kept[seq]
+        document = self._collection._document(seq)
+        if document is None:
+            raise CollectionError(
+                f"{self.names[position]!r} was removed or replaced meanwhile; "
+                "reload to see the collection as it is"
+            )
+        with self._lock:
+            self._kept[seq] = document
+            if len(self._kept) > _DOCUMENTS_KEPT:
+                self._kept.popitem(last=False)
+        return document
+
+    def __iter__(self) -> Iterator[Document]:
+        return (self[position] for position in range(len(self)))
+
+
+class Collection:
+    """One collection. Safe to share between threads; other programs may use it at the same time.
+
+    Every method raises CollectionError when the database is damaged, locked, full or gone.
+    """
+
+    def __init__(self, folder: Path, info: CollectionInfo) -> None:
+        """Use `create` and `open_collection`."""
+        self.folder = folder
+        self.id = info.id
+        self.name = info.name
+        self._path = folder / "collection.db"
+        self._lock = threading.RLock()
+        with self._clear():
+            if not self._path.exists():
+                raise CollectionError(f"collection {self.name!r}: its file {self._path} is missing")
+            self._database = _connect(self._path)
+            found = self._database.execute("PRAGMA user_version").fetchone()[0]
+        if found != SCHEMA:
+            self._database.close()
+            raise CollectionError(
+                f"collection {self.name!r} has the format {found}, this Rankscope knows {SCHEMA}; "
+                "open it with the version of Rankscope that made it, or update"
+            )
+
+    # Documents
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of the documents."""
+        with self._read() as database:
+            return _version(database)
+
+    def add(self, loaded: Loaded, name: str, size: int) -> AddResult:
+        """Keep a file's documents. One whose very bytes are there already changes nothing ("same")."""
+        with self._write() as database:
+            if there := _file(database, loaded.file_hash):
+                return AddResult("same", there)
+            return AddResult("added", _insert(database, loaded, name, size))
+
+    def replace(self, old_file_hash: str, loaded: Loaded, name: str, size: int) -> AddResult:
+        """Put a file in the place of another, at once for every reader; the new one goes to the end.
+
+        The same bytes may be given again, read in another way.
+        """
+        with self._write() as database:
+            self._delete(database, old_file_hash)
+            if there := _file(database, loaded.file_hash):
+                _bump(database)
+                return AddResult("same", there)
+            return AddResult("replaced", _insert(database, loaded, name, size))
+
+    def remove(self, file_hash: str) -> None:
+        """Remove a file and all its documents."""
+        with self._write() as database:
+            self._delete(database, file_hash)
+            _bump(database)
+
+    def files(self) -> list[FileInfo]:
+        """All files, in the order they were added."""
+        with self._read() as database:
+            return [_file_info(row) for row in database.execute("SELECT * FROM files ORDER BY rowid")]
+
+    def find_by_name(self, name: str) -> FileInfo | None:
+        """The file added last under this name."""
+        with self._read() as database:
+            row = database.execute(
+                "SELECT * FROM files WHERE name=? ORDER BY rowid DESC LIMIT 1", (safe_name(name),)
+            ).fetchone()
+        return _file_info(row) if row else None
+
+    def documents(self) -> DocumentsOfVersion:
+        """The documents as they are now, however the collection changes later."""
+        with self._read() as database:
+            version = _version(database)
+            rows = database.execute(
+                "SELECT seq, id, name, title, digest, length, file_hash FROM documents "
+                "INDEXED BY documents_listed ORDER BY seq"
+            ).fetchall()
+        return DocumentsOfVersion(self, version, rows)
+
+    def _document(self, seq: int) -> Document | None:
+        with self._read() as database:
+            row = database.execute(
+                "SELECT id, name, title, text, structure, metadata FROM documents WHERE seq=?", (seq,)
+            ).fetchone()
+        if not row:
+            return None
+        identity, name, title, text, structure, metadata = row
+        return restored(identity, name, title, text, json.loads(structure), json.loads(metadata))
+
+    def _delete(self, database: sqlite3.Connection, file_hash: str) -> None:
+        if not database.execute("DELETE FROM files WHERE file_hash=?", (file_hash,)).rowcount:
+            raise CollectionError(
+                f"collection {self.name!r} has no file {file_hash[:12]}; it was removed already: reload"
+            )
+
+    # Settings and past queries
+
+    def settings(self) -> Settings:
+        """The settings saved last, else the defaults.
+
+        Raises SettingsError when they were saved by a version that had other fields.
+        """
+        with self._read() as database:
+            row = database.execute("SELECT value FROM meta WHERE key='settings'").fetchone()
+        return Settings.from_toml(row[0]) if row else Settings()
+
+    def save_settings(self, settings: Settings) -> None:
+        with self._write() as database:
+            database.execute("INSERT OR REPLACE INTO meta VALUES ('settings', ?)", (settings.to_toml(),))
+
+    def log_query(self, text: str, link: str, summary: Mapping[str, Any]) -> None:
+        """Remember a query, its settings (`Settings.to_link`) and what it gave (plain values)."""
+        row = (_storable(text), link, _now(), json.dumps(dict(summary)))
+        with self._write() as database:
+            database.execute("INSERT INTO queries(text, link, at, summary) VALUES (?,?,?,?)", row)
+
+    def queries(self, limit: int = 50) -> list[PastQuery]:
+        """Past queries, the latest first."""
+        with self._read() as database:
+            rows = database.execute(
+                "SELECT text, link, at, summary FROM queries ORDER BY seq DESC LIMIT ?", (limit,)
+            ).fetchall()
+        return [PastQuery(text, link, at, json.loads(summary)) for text, link, at, summary in rows]
+
+    def forget_queries(self) -> None:
+        with self._write() as database:
+            database.execute("DELETE FROM queries")
+
+    # The database
+
+    def close(self) -> None:
+        with self._lock:
+            self._database.close()
+
+    @contextmanager
+    def _clear(self) -> Iterator[None]:
+        with clear_errors(f"collection {self.name!r}", self.folder / "collection.db"):
+            yield
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view for all statements inside."""
+        with self._transaction("BEGIN") as database:
+            yield database
+
+    @contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        with self._transaction("BEGIN IMMEDIATE") as database:
+            yield database
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._clear():
+            if not self._path.exists():  # SQLite would go on writing into a file that is no longer there
+                raise CollectionError(f"collection {self.name!r} was deleted; choose another one")
+            database = self._database
+            database.execute(begin)
+            try:
+                yield database
+                database.execute("COMMIT")
+            except BaseException:
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+                raise
+
+
+_open: dict[str, Collection] = {}
+_opening = threading.Lock()
+
+
+def list_collections() -> list[CollectionInfo]:
+    """All collections by name. Raises RankscopeError when the data folder cannot be used."""
+    with _register() as register:
+        rows = register.execute("SELECT id, name, created_at FROM collections").fetchall()
+    return sorted((CollectionInfo(*row) for row in rows), key=lambda info: info.name.casefold())
+
+
+def create(name: str) -> Collection:
+    """A new, empty collection. Raises CollectionError when the name is taken, blank or too long."""
+    name = _checked_name(name)
+    info = CollectionInfo(secrets.token_hex(8), name, _now())
+    folder = _folder(info.id)
+    with _register() as register:
+        if register.execute("SELECT 1 FROM collections WHERE name=?", (name,)).fetchone():
+            raise CollectionError(f"there is a collection {name!r} already; choose another name")
+        folder.mkdir(parents=True)
+        database = _connect(folder / "collection.db")
+        database.executescript(f"BEGIN; {_TABLES} PRAGMA user_version={SCHEMA}; COMMIT;")
+        database.close()
+        register.execute("INSERT INTO collections VALUES (?,?,?)", (info.id, info.name, info.created_at))
+    return open_collection(name)
+
+
+def open_collection(name: str) -> Collection:
+    """The collection of this name; every caller in the process gets the same object.
+
+    Raises CollectionError when there is none, when it is damaged, or made by a newer Rankscope.
+    """
+    name = _normal(name)
+    with _register() as register:
+        row = register.execute(
+            "SELECT id, name, created_at FROM collections WHERE name=?", (name,)
+        ).fetchone()
+        names = [
+            found for (found,) in register.execute("SELECT name FROM collections ORDER BY name LIMIT 20")
+        ]
+    if not row:
+        raise CollectionError(
+            f"there is no collection {name!r}; there are: {', '.join(names) or 'none yet'}"
+        )
+    info = CollectionInfo(*row)
+    key = str(_folder(info.id))
+    with _opening:
+        if key not in _open:
+            _open[key] = Collection(Path(key), info)
+        _open[key].name = info.name
+        return _open[key]
+
+
+def rename(name: str, new_name: str) -> None:
+    """Give a collection another name. Raises CollectionError as `create` and `open_collection` do."""
+    name, new_name = _normal(name), _checked_name(new_name)
+    with _register() as register:
+        try:
+            done = register.execute(
+                "UPDATE collections SET name=? WHERE name=?", (new_name, name)
+            ).rowcount
+        except sqlite3.IntegrityError:
+            raise CollectionError(
+                f"there is a collection {new_name!r} already; choose another name"
+            ) from None
+        if not done:
+            raise CollectionError(f"there is no collection {name!r}; it was deleted or renamed: reload")
+
+
+def delete(name: str) -> None:
+    """Delete a collection with its documents and index files, and nothing else.
+
+    Raises CollectionError when there is none of this name.
+    """
+    name = _normal(name)
+    with _register() as register:
+        row = register.execute("SELECT id FROM collections WHERE name=?", (name,)).fetchone()
+        if not row:
+            raise CollectionError(f"there is no collection {name!r}; it was deleted or renamed: reload")
+        register.execute("DELETE FROM collections WHERE id=?", row)
+    folder = _folder(row[0])
+    with _opening:
+        if found := _open.pop(str(folder), None):
+            found.close()
+    # What another program still holds open stays behind without a name; nothing lists it any more.
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def remembered(key: str) -> str | None:
+    """A value kept for the whole data folder."""
+    with _register() as register:
+        row = register.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
+    return row[0] if row else None
+
+
+def remember(key: str, value: str) -> None:
+    """Keep a value for the whole data folder."""
+    with _register() as register:
+        register.execute("INSERT OR REPLACE INTO meta VALUES (?,?)", (key, value))
+
+
+@contextmanager
+def _register() -> Iterator[sqlite3.Connection]:
+    """The list of collections, in one transaction."""
+    path = home() / "home.db"
+    with clear_errors("the list of collections", path):
+        database = _connect(path)
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            found = database.execute("PRAGMA user_version").fetchone()[0]
+            if found > SCHEMA:
+                raise CollectionError(
+                    f"{path} has the format {found}, this Rankscope knows {SCHEMA}; update Rankscope, "
+                    "or set RANKSCOPE_HOME to another folder"
+                )
+            if found == 0:
+                database.execute(
+                    "CREATE TABLE collections(id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, "
+                    "created_at TEXT NOT NULL)"
+                )
+                database.execute("CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL)")
+                database.execute(f"PRAGMA user_version={SCHEMA}")
+            yield database
+            database.execute("COMMIT")
+        finally:
+            database.close()  # rolls back what was not committed
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(path, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False)
+    try:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=FULL")  # an accepted document survives a power cut
+        database.execute("PRAGMA foreign_keys=ON")
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database
+
+
+def _folder(collection_id: str) -> Path:
+    return home() / "collections" / collection_id
+
+
+def _normal(name: str) -> str:
+    return unicodedata.normalize("NFC", " ".join(_storable(name).split()))
+
+
+def _checked_name(name: str) -> str:
+    normal = _normal(name)
+    if not normal:
+        raise CollectionError("a collection needs a name; type one")
+    if len(normal) > LONGEST_NAME:
+        raise CollectionError(
+            f"the name has {len(normal)} characters, the limit is {LONGEST_NAME}; choose a shorter one"
+        )
+    return normal
+
+
+def _storable(text: str) -> str:
+    """Text that UTF-8 can hold: lone surrogates are replaced."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _version(database: sqlite3.Connection) -> int:
+    return int(database.execute("SELECT value FROM meta WHERE key='version'").fetchone()[0])
+
+
+def _bump(database: sqlite3.Connection) -> None:
+    database.execute("UPDATE meta SET value=CAST(value AS INTEGER)+1 WHERE key='version'")
+
+
+def _file(database: sqlite3.Connection, file_hash: str) -> FileInfo | None:
+    row = database.execute("SELECT * FROM files WHERE file_hash=?", (file_hash,)).fetchone()
+    return _file_info(row) if row else None
+
+
+def _file_info(row: tuple) -> FileInfo:
+    facts = list(row)
+    facts[4] = tuple(json.loads(facts[4]))
+    return FileInfo(*facts)
+
+
+def _insert(database: sqlite3.Connection, loaded: Loaded, name: str, size: int) -> FileInfo:
+    info = FileInfo(
+        loaded.file_hash,
+        safe_name(name),
+        loaded.format,
+        loaded.encoding,
+        loaded.warnings,
+        loaded.pages,
+        loaded.characters,
+        loaded.headings,
+        len(loaded.documents),
+        size,
+        _now(),
+    )
+    facts = [json.dumps(fact) if isinstance(fact, tuple) else fact for fact in astuple(info)]
+    database.execute("INSERT INTO files VALUES (?,?,?,?,?,?,?,?,?,?,?)", facts)
+    database.executemany(
+        "INSERT INTO documents(id, file_hash, name, title, digest, length, structure, metadata, text) "
+        "VALUES (?,?,?,?,?,?,?,?,?)",
+        (
+            (
+                document.id,
+                loaded.file_hash,
+                document.name,
+                document.title,
+                document_digest(document),
+                len(document.text),
+                json.dumps(structure_of(document)),
+                json.dumps(dict(document.metadata)),
+                document.text,
+            )
+            for document in loaded.documents
+        ),
+    )
+    _bump(database)
+    return info

@@ -1,0 +1,313 @@
+"""A corpus: the immutable view of documents under one `IndexSettings`, with the indexes over it.
+
+Its arrays and index files are caches under one folder: when they are missing or damaged they are made
+again from the documents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.chunk_table import ChunkTable, build_table
+from core.documents import Documents, ListedDocuments
+from core.errors import RankscopeError
+from core.extras import registered_indexes
+from core.indexes import BM25Index, VectorIndex
+from core.protocols import Embedder, Index, Progress, Vectors
+from core.sealed import is_sealed, write_sealed
+from core.settings import IndexSettings, SearchSettings
+from core.types import Chunk, Document, chunk_id, make_chunk
+from core.vectors_cache import VectorCache, model_key
+
+_LAYOUT = "1"  # to be raised when equal settings begin to give other chunks or files than before
+_KEPT_INDEXES = 8
+_BATCH = 500  # chunks or items read into an index at a time
+
+
+class Corpus:
+    """Chunks of all items in item order, and the indexes over them. Safe to share between threads.
+
+    `item_of`, `starts`, `ends`, `tokens`, `duplicate_of` have shape (n_chunks,); chunks of item i are
+    positions `first_chunk[i]:first_chunk[i+1]`; `duplicate_of` is the position of the first chunk with
+    the same text but for case and blanks; `matrix` (n_chunks, d) holds the chunks' unit vectors.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        settings: IndexSettings,
+        embedder: Embedder,
+        table: ChunkTable,
+        folder: Path | None = None,
+        seed: tuple[BM25Index, int] | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        """Use `from_documents`. `seed` is a BM25 index over the first so many chunks, to be extended."""
+        self.settings = settings
+        self.embedder = embedder
+        self.fingerprint = fingerprint(documents, settings, embedder.model_id)
+        self.item_ids = documents.ids
+        self.item_names = documents.names
+        self.item_titles = documents.titles
+        self.first_chunk = table.first_chunk
+        self.starts, self.ends, self.tokens = table.starts, table.ends, table.tokens
+        self.matrix: Vectors = table.matrix
+        self.item_of: NDArray[np.int64] = np.repeat(
+            np.arange(len(documents), dtype=np.int64), np.diff(table.first_chunk)
+        )
+        self.duplicate_of = table.duplicate_of()
+        self.item_of.flags.writeable = self.duplicate_of.flags.writeable = False
+        self._documents = documents
+        self._table = table
+        self._folder = folder
+        self._seed = seed
+        self._notes = [*notes, *self._length_notes()]
+        self._positions = {one: at for at, one in enumerate(documents.ids)}
+        self._lock = threading.RLock()
+        self._base: dict[str, BM25Index] = {}
+        self._made: OrderedDict[tuple, Any] = OrderedDict()
+        self._extras: dict[str, Index] = {}
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Sequence[Document] | Documents,
+        settings: IndexSettings,
+        embedder: Embedder,
+        cache: VectorCache | None = None,
+        folder: Path | None = None,
+        progress: Progress | None = None,
+        previous: Corpus | None = None,
+    ) -> Corpus:
+        """Cut, embed and index documents, or read all that from `folder` where it was done before.
+
+        Documents that `previous` holds under equal settings are neither cut nor embedded again.
+        `progress` hears of documents while they are cut, then of texts while they are embedded;
+        when it raises (`Stopped`), the vectors made so far stay in `cache`.
+        Raises EmbeddingError when the model gives other vectors than it declares, ValueError when two
+        documents have the same id.
+        """
+        listed = ListedDocuments(documents) if isinstance(documents, Sequence) else documents
+        old = previous if previous and previous._serves(settings, embedder) else None
+        files = folder / "chunks" if folder else None
+        notes: tuple[str, ...] = ()
+        table = ChunkTable.load(files) if files else None
+        if table is None or table.digests != listed.digests or table.model != model_key(embedder):
+            table = build_table(
+                listed, settings.chunking, embedder, cache, progress, old._table if old else None
+            )
+            if files:
+                try:
+                    table.save(files)
+                    table = ChunkTable.load(files) or table
+                except OSError as error:
+                    notes = (_not_kept(error),)
+        seed = old._seed_for(listed) if old else None
+        return cls(listed, settings, embedder, table, folder, seed, notes)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the person should know of this corpus, in plain sentences."""
+        return tuple(self._notes)
+
+    def document(self, item: int) -> Document:
+        """The document of an item. Raises CollectionError when it was deleted since."""
+        return self._documents[item]
+
+    def chunk(self, position: int) -> Chunk:
+        """The chunk at a position, read from its document."""
+        document = self.document(int(self.item_of[position]))
+        return make_chunk(document, int(self.starts[position]), int(self.ends[position]))
+
+    def chunk_id(self, position: int) -> str:
+        item = self.item_ids[self.item_of[position]]
+        return chunk_id(item, int(self.starts[position]), int(self.ends[position]))
+
+    def position_of(self, chunk_id: str) -> int:
+        """The position of a chunk. Raises KeyError when this corpus has no such chunk."""
+        document_id, _, span = chunk_id.rpartition(":")
+        start, _, end = span.partition("-")
+        if document_id in self._positions and start.isdecimal() and end.isdecimal():
+            item = self._positions[document_id]
+            first, last = self.first_chunk[item : item + 2]
+            same = (self.starts[first:last] == int(start)) & (self.ends[first:last] == int(end))
+            if same.any():
+                return int(first + np.argmax(same))
+        raise KeyError(
+            f"no chunk {chunk_id!r} in this corpus: its document was removed or is cut otherwise now"
+        )
+
+    def item_position(self, document_id: str) -> int:
+        """The position of an item. Raises KeyError when this corpus has no such document."""
+        try:
+            return self._positions[document_id]
+        except KeyError:
+            raise KeyError(f"no document {document_id!r} in this corpus: it was removed") from None
+
+    def indexes(self, search: SearchSettings, progress: Progress | None = None) -> Mapping[str, Index]:
+        """Name → index over the chunks: "bm25", "vector", and every registered one.
+
+        Built at the first call that needs them, then kept; `progress` hears of building.
+        """
+        with self._lock:
+            return {
+                "bm25": self._bm25("bm25", search, progress),
+                "vector": self._vector(search, progress),
+                **self._registered(progress),
+            }
+
+    def item_index(self, search: SearchSettings, progress: Progress | None = None) -> Index:
+        """BM25 over items; positions are item positions.
+
+        The text of an item is its file's name without the ending, its title and its whole text.
+        """
+        with self._lock:
+            return self._bm25("items", search, progress)
+
+    def _bm25(self, name: str, search: SearchSettings, progress: Progress | None) -> BM25Index:
+        if name not in self._base:
+            self._base[name] = self._load_bm25(name) or self._build_bm25(name, progress)
+        base = self._base[name]
+        k1, b, variant = search.bm25_k1, search.bm25_b, search.bm25_variant
+        if (base.k1, base.b, base.variant) == (k1, b, variant):
+            return base
+        return self._keep((name, k1, b, variant), lambda: base.with_parameters(k1, b, variant))
+
+    def _load_bm25(self, name: str) -> BM25Index | None:
+        files = self._files(name)
+        if not files or not is_sealed(files):
+            return None
+        try:
+            index = BM25Index.load(files, self.settings.analyzer, name)
+        except RankscopeError:
+            return None
+        return index if len(index) == (len(self) if name == "bm25" else len(self.item_ids)) else None
+
+    def _build_bm25(self, name: str, progress: Progress | None) -> BM25Index:
+        index, first = BM25Index(self.settings.analyzer, name=name), 0
+        if name == "bm25" and self._seed:
+            index, first = self._seed[0].with_parameters(), self._seed[1]
+            self._seed = None
+        batches = self._chunk_batches(first) if name == "bm25" else self._item_batches()
+        self._fill(index, batches, len(self) if name == "bm25" else len(self.item_ids), progress)
+        self._store(name, index.save)
+        return index
+
+    def _vector(self, search: SearchSettings, progress: Progress | None) -> Index:
+        return self._keep(("exact",), lambda: VectorIndex.from_vectors(self.embedder, self.matrix))
+
+    def _registered(self, progress: Progress | None) -> dict[str, Index]:
+        """Further indexes, each filled with all chunks once."""
+        for name, factory in registered_indexes().items():
+            if name not in self._extras:
+                index = factory()
+                self._fill(index, self._chunk_batches(), len(self), progress)
+                self._extras[name] = index
+        return dict(self._extras)
+
+    @staticmethod
+    def _fill(
+        index: Index, batches: Iterable[Sequence[Chunk | str]], total: int, progress: Progress | None
+    ) -> None:
+        for batch in batches:
+            index.add_documents(batch)
+            if progress:
+                progress(len(index), total)
+
+    def _keep(self, key: tuple, make: Callable[[], Any]) -> Any:
+        """The index made before under this key, or a new one; those not used for longest are dropped."""
+        if key not in self._made:
+            self._made[key] = make()
+            if len(self._made) > _KEPT_INDEXES:
+                self._made.popitem(last=False)
+        self._made.move_to_end(key)
+        return self._made[key]
+
+    def _files(self, name: str) -> Path | None:
+        return self._folder / name if self._folder else None
+
+    def _store(self, name: str, save: Callable[[Path], object]) -> None:
+        if files := self._files(name):
+            try:
+                write_sealed(files, save)
+            except OSError as error:
+                self._note(_not_kept(error))
+
+    def _note(self, note: str) -> None:
+        if note not in self._notes:
+            self._notes.append(note)
+
+    def _serves(self, settings: IndexSettings, embedder: Embedder) -> bool:
+        return (
+            self.settings == settings
+            and self._table.model == model_key(embedder)
+            and self.embedder.dimension == embedder.dimension
+        )
+
+    def _seed_for(self, documents: Documents) -> tuple[BM25Index, int] | None:
+        """Our BM25 index, when all our documents open the new list."""
+        if documents.digests[: len(self.item_ids)] != self._table.digests:
+            return None
+        with self._lock:
+            return (self._base["bm25"], len(self)) if "bm25" in self._base else self._seed
+
+    def _length_notes(self) -> list[str]:
+        over = int((self.tokens > self.embedder.max_tokens).sum())
+        if not over:
+            return []
+        subject = "1 chunk is" if over == 1 else f"{over:,} chunks are"
+        return [
+            f"{subject} longer than the {self.embedder.max_tokens} tokens that {self.embedder.model_id} "
+            "sees: the rest does not count for the vector index; make chunks smaller"
+        ]
+
+    def _chunk_batches(self, first: int = 0) -> Iterator[list[Chunk]]:
+        """The chunks from position `first` on; each document is read once."""
+        batch: list[Chunk] = []
+        item = int(self.item_of[first]) if first < len(self) else len(self.item_ids)
+        for at in range(item, len(self.item_ids)):
+            begin, end = self.first_chunk[at : at + 2].tolist()
+            if begin == end:
+                continue
+            document = self.document(at)
+            for position in range(max(begin, first), end):
+                batch.append(make_chunk(document, int(self.starts[position]), int(self.ends[position])))
+                if len(batch) == _BATCH:
+                    yield batch
+                    batch = []
+        if batch:
+            yield batch
+
+    def _item_batches(self, first: int = 0) -> Iterator[list[str]]:
+        for at in range(first, len(self.item_ids), _BATCH):
+            end = min(at + _BATCH, len(self.item_ids))
+            yield [_item_text(self.document(item)) for item in range(at, end)]
+
+
+def fingerprint(documents: Documents, settings: IndexSettings, model_id: str) -> str:
+    """Sixteen hex digits: equal for the same documents in the same order under the same settings."""
+    facts = [_LAYOUT, model_id, settings.fingerprint(), settings.analyzer.fingerprint]
+    digest = hashlib.sha256("\0".join(facts).encode())
+    for one, content in zip(documents.ids, documents.digests, strict=True):
+        digest.update(f"\0{one}\0{content}".encode())
+    return digest.hexdigest()[:16]
+
+
+def _item_text(document: Document) -> str:
+    stem = document.name.rpartition(".")[0] or document.name
+    return "\n".join((stem, document.title, document.text))
+
+
+def _not_kept(error: OSError) -> str:
+    return f"index files cannot be kept ({error}): they are made again next time"

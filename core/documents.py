@@ -1,0 +1,81 @@
+"""Documents as a corpus reads them: what lists need is at hand, a text is read when it is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from core.types import Document, Heading, Page, Table
+
+
+class Documents(Protocol):
+    """An unchanging sequence of documents with their names, titles and content hashes up front."""
+
+    ids: tuple[str, ...]
+    names: tuple[str, ...]
+    titles: tuple[str, ...]
+    digests: tuple[str, ...]
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, position: int, /) -> Document: ...
+
+
+class ListedDocuments:
+    """Documents held in memory. Raises ValueError when two have the same id."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = tuple(documents)
+        self.ids = tuple(document.id for document in self._documents)
+        self.names = tuple(document.name for document in self._documents)
+        self.titles = tuple(document.title for document in self._documents)
+        self.digests = tuple(map(document_digest, self._documents))
+        if len(set(self.ids)) < len(self.ids):
+            twice = next(one for one in self.ids if self.ids.count(one) > 1)
+            raise ValueError(f"two documents have the id {twice!r}; give each its own")
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def __getitem__(self, position: int) -> Document:
+        return self._documents[position]
+
+
+def structure_of(document: Document) -> dict[str, list]:
+    """Headings, pages, tables and given spans as plain lists: what JSON holds."""
+    return {
+        name: [list(dataclasses.astuple(part)) for part in getattr(document, name)]
+        for name in ("headings", "pages", "tables")
+    } | {"chunks": [list(span) for span in document.chunks]}
+
+
+def restored(
+    id: str, name: str, title: str, text: str, structure: dict[str, list], metadata: dict[str, Any]
+) -> Document:
+    """The document of which `structure_of` and JSON made these plain values."""
+    return Document(
+        id,
+        name,
+        title,
+        text,
+        tuple(Heading(*heading) for heading in structure["headings"]),
+        tuple(Page(*page) for page in structure["pages"]),
+        tuple(
+            Table(columns, start, end, tuple((first, last) for first, last in rows))
+            for columns, start, end, rows in structure["tables"]
+        ),
+        MappingProxyType({key: tuple(v) if isinstance(v, list) else v for key, v in metadata.items()}),
+        tuple((start, end) for start, end in structure["chunks"]),
+    )
+
+
+def document_digest(document: Document) -> str:
+    """Hash of all that chunks and indexes are made of (not the id, not the metadata)."""
+    facts = json.dumps([document.name, document.title, structure_of(document)])
+    digest = hashlib.sha256(facts.encode())
+    digest.update(document.text.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:32]

@@ -1,0 +1,151 @@
+"""Vectors are computed once: kept by (model, hash of the text) in an SQLite file that may be deleted."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from core.errors import EmbeddingError, RankscopeError
+from core.protocols import Embedder, Progress, Vectors
+from core.types import text_hash
+
+BATCH = 64
+"""Texts embedded between two commits: what a kill can cost."""
+
+_LOOKUP = 500  # hashes a query: below SQLite's oldest limit of 999 variables
+
+
+class VectorCache:
+    """float32 vectors by (model key, text hash), shared by threads and processes.
+
+    A damaged file is replaced by an empty one: the vectors can be computed again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        try:
+            self._database = self._open()
+        except sqlite3.OperationalError as error:
+            raise RankscopeError(f"the vector cache {path} cannot be opened: {error}") from error
+        except sqlite3.DatabaseError:
+            for ending in ("", "-wal", "-shm"):
+                path.with_name(path.name + ending).unlink(missing_ok=True)
+            self._database = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+            database.execute("PRAGMA synchronous=NORMAL")
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS vectors(model TEXT NOT NULL, hash TEXT NOT NULL, "
+                "vector BLOB NOT NULL, PRIMARY KEY(model, hash))"
+            )
+        except sqlite3.Error:
+            database.close()
+            raise
+        return database
+
+    def get_many(self, model: str, hashes: Sequence[str]) -> dict[str, Vectors]:
+        """Hash → vector of shape (d,), for those that are known."""
+        found: dict[str, Vectors] = {}
+        with self._lock:
+            for at in range(0, len(hashes), _LOOKUP):
+                part = hashes[at : at + _LOOKUP]
+                marks = ",".join("?" * len(part))
+                query = f"SELECT hash, vector FROM vectors WHERE model=? AND hash IN ({marks})"
+                rows = self._database.execute(query, (model, *part))
+                found.update((key, np.frombuffer(blob, dtype="<f4")) for key, blob in rows)
+        return found
+
+    def put_many(self, model: str, vectors: Mapping[str, Vectors]) -> None:
+        """Store the vectors in one transaction. Raises RankscopeError when the disk refuses."""
+        rows = [(model, key, np.asarray(vector, "<f4").tobytes()) for key, vector in vectors.items()]
+        with self._lock:
+            try:
+                self._database.execute("BEGIN IMMEDIATE")
+                self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?,?,?)", rows)
+                self._database.execute("COMMIT")
+            except sqlite3.Error as error:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                raise RankscopeError(
+                    f"vectors cannot be stored in {self.path}: {error}; free disk space or check the "
+                    "folder's permissions, or set RANKSCOPE_HOME to another folder"
+                ) from error
+
+    def close(self) -> None:
+        with self._lock:
+            self._database.close()
+
+
+def model_key(embedder: Embedder) -> str:
+    """The model's id, and the version of its weights where the embedder knows one."""
+    version = getattr(embedder, "version", "")
+    return f"{embedder.model_id}@{version}" if version else embedder.model_id
+
+
+def embed_checked(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """Vectors of shape (len(texts), embedder.dimension).
+
+    Raises EmbeddingError when the model gives another shape or numbers that are not finite.
+    """
+    vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
+    expected = (len(texts), embedder.dimension)
+    if vectors.shape != expected:
+        raise EmbeddingError(
+            f"model {embedder.model_id} gave vectors of shape {vectors.shape} where {expected} was "
+            "declared; choose another model or index the collection again"
+        )
+    if not np.isfinite(vectors).all():
+        raise EmbeddingError(
+            f"model {embedder.model_id} gave numbers that are not finite; choose another embedding model"
+        )
+    return vectors
+
+
+def embed_all(
+    texts: Sequence[str],
+    embedder: Embedder,
+    cache: VectorCache | None = None,
+    progress: Progress | None = None,
+) -> Vectors:
+    """Vectors of all texts, shape (len(texts), d); each distinct text the cache lacks is embedded once.
+
+    Works in batches; a batch is stored before `progress(done, total)` hears of it, and counts are of
+    texts to be embedded. When `progress` raises (`Stopped`), the finished batches are kept.
+    Raises EmbeddingError as `embed_checked` does.
+    """
+    matrix = np.empty((len(texts), embedder.dimension), dtype=np.float32)
+    rows: dict[str, list[int]] = {}
+    for row, text in enumerate(texts):
+        rows.setdefault(text_hash(text), []).append(row)
+    model = model_key(embedder)
+    missing = list(rows)
+    if cache:
+        # A vector of another width was made by other weights under the same name: embed that text anew.
+        known = {
+            key: vector
+            for key, vector in cache.get_many(model, missing).items()
+            if vector.shape == (embedder.dimension,)
+        }
+        for key, vector in known.items():
+            matrix[rows[key]] = vector
+        missing = [key for key in missing if key not in known]
+    if progress and missing:
+        progress(0, len(missing))
+    for at in range(0, len(missing), BATCH):
+        batch = missing[at : at + BATCH]
+        vectors = embed_checked(embedder, [texts[rows[key][0]] for key in batch])
+        if cache:
+            cache.put_many(model, dict(zip(batch, vectors, strict=True)))
+        for key, vector in zip(batch, vectors, strict=True):
+            matrix[rows[key]] = vector
+        if progress:
+            progress(at + len(batch), len(missing))
+    return matrix
