@@ -54,6 +54,11 @@ _LISTS = {
 STOP_WORDS = {language: frozenset(words.split()) for language, words in _LISTS.items()}
 
 NEGATIONS = frozenset(
-    """no not nicht kein keine ne pas non não nem niet geen inte icke ikke ei eivät не нет ни""".split()
+    word
+    for line in (
+        "no not nicht kein keine ne pas non não nem",
+        "niet geen inte icke ikke ei eivät не нет ни",
+    )
+    for word in line.split()
 )
 """Negations turn a sentence round, so a tokenizer that means to lose nothing keeps them."""

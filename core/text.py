@@ -17,11 +17,11 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
-from typing import Literal
+from itertools import chain, pairwise
+from typing import Any, Literal
 
 import Stemmer
 
@@ -95,6 +95,21 @@ def _engine(analyzer: Analyzer) -> _Words | _Identifiers:
     return (_Words if analyzer.tokens == "words" else _Identifiers)(analyzer)
 
 
+class _Cache(dict[str, Any]):
+    """What `make` gives for a word, kept; emptied when full, so that no text fills the memory."""
+
+    def __init__(self, make: Callable[[str], Any]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, word: str) -> Any:
+        made = self._make(word)
+        if len(self) >= _CACHE_ENTRIES:
+            self.clear()
+        self[word] = made
+        return made
+
+
 class _Words:
     """`\\b\\w\\w+\\b` of the lower-cased text."""
 
@@ -105,14 +120,15 @@ class _Words:
         # Size 0 switches off the stemmer's own cache: ours holds whole words with all their terms.
         self._stemmer = Stemmer.Stemmer(analyzer.language, 0) if analyzer.stem and speaks else None
         self._lock = threading.Lock()  # A stemmer holds buffers of its own: one thread at a time.
-        self._cache: dict[str, tuple[tuple[str, int, int], ...]] = {}
+        self._spans = _Cache(lambda word: tuple(self._resolve(word)))
+        self._terms = _Cache(lambda word: tuple(term for term, _, _ in self._resolve(word)))
 
     def tokens_of(self, text: str) -> list[str]:
-        cached, found = self._cached, []
-        for word in _PLAIN.findall(text.lower()):
-            for term, _, _ in cached(word):
-                found.append(term)
-        return found
+        return self._looked_up(_PLAIN.findall(text.lower()))
+
+    def _looked_up(self, lexemes: list[str]) -> list[str]:
+        # Words repeat: all the work is done once a word, and the rest runs in C.
+        return list(chain.from_iterable(map(self._terms.__getitem__, lexemes)))
 
     def spans_of(self, text: str) -> list[tuple[str, int, int]]:
         lowered = text.lower()
@@ -125,17 +141,8 @@ class _Words:
             start, end = match.span()
             if origin is not None:
                 start, end = origin[start], origin[end - 1] + 1
-            found += [(term, start, end) for term, _, _ in self._cached(match[0])]
+            found += [(term, start, end) for term, _, _ in self._spans[match[0]]]
         return found
-
-    def _cached(self, word: str) -> tuple[tuple[str, int, int], ...]:
-        terms = self._cache.get(word)
-        if terms is None:
-            terms = tuple(self._resolve(word))
-            if len(self._cache) >= _CACHE_ENTRIES:
-                self._cache.clear()
-            self._cache[word] = terms
-        return terms
 
     def _resolve(self, word: str) -> Iterator[tuple[str, int, int]]:
         term = self._term(word)
@@ -161,17 +168,15 @@ class _Identifiers(_Words):
         self._english = analyzer.language == "english"
 
     def tokens_of(self, text: str) -> list[str]:
-        cached, found = self._cached, []
         if text.isascii():
-            for lexeme in _ASCII.findall(text):
-                for term, _, _ in cached(lexeme):
-                    found.append(term)
-            return found
+            return self._looked_up(_ASCII.findall(text))
         unicode = _unicode()
+        found: list[str] = []
         for lexeme in unicode.lexeme.findall(unicode.normalised(text)):
-            terms = _pairs(lexeme) if unicode.paired.match(lexeme) else cached(lexeme)
-            for term, _, _ in terms:
-                found.append(term)
+            if unicode.paired.match(lexeme):
+                found += (term for term, _, _ in _pairs(lexeme))
+            else:
+                found += self._terms[lexeme]
         return found
 
     def spans_of(self, text: str) -> list[tuple[str, int, int]]:
@@ -180,14 +185,14 @@ class _Identifiers(_Words):
             return [
                 (term, match.start() + start, match.start() + end)
                 for match in matches
-                for term, start, end in self._cached(match[0])
+                for term, start, end in self._spans[match[0]]
             ]
         unicode = _unicode()
         normalised, starts, ends = unicode.mapped(text)
         found = []
         for match in unicode.lexeme.finditer(normalised):
             lexeme, at = match[0], match.start()
-            terms = _pairs(lexeme) if unicode.paired.match(lexeme) else self._cached(lexeme)
+            terms = _pairs(lexeme) if unicode.paired.match(lexeme) else self._spans[lexeme]
             found += [(term, starts[at + start], ends[at + end - 1]) for term, start, end in terms]
         return found
 
@@ -233,7 +238,8 @@ _PLAIN = re.compile(r"(?u)\b\w\w+\b")
 def _lexeme(word: str) -> str:
     """The pattern of one lexeme: a clitic, or words with their joints and signs."""
     unit = rf"{word}(?:\+\+(?![^\W\d])|(?<=\b[A-Za-z])#(?!\w))?"
-    return rf"(?<=\w)['’](?i:s|t|d|m|ll|re|ve)\b|(?:(?<![\w.])\.)?{unit}(?:[-./@:&]{unit}){{0,{_JOINTS}}}+"
+    clitic = r"(?<=\w)['’](?i:s|t|d|m|ll|re|ve)\b"
+    return rf"{clitic}|(?:(?<![\w.])\.)?{unit}(?:[-./@:&]{unit}){{0,{_JOINTS}}}+"
 
 
 _ASCII = re.compile(_lexeme(rf"\w{{1,{_LONGEST}}}+"), re.ASCII)
