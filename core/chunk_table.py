@@ -19,6 +19,7 @@ from core.settings import ChunkSettings
 from core.types import Chunk
 from core.vectors_cache import VectorCache, embed_all, model_key
 
+_LAYOUT = 1  # raise it when equal settings begin to cut otherwise than before
 _COUNT = 2_000  # texts tokenised at a time
 
 
@@ -26,12 +27,12 @@ _COUNT = 2_000  # texts tokenised at a time
 class ChunkTable:
     """Chunks in item order; chunks of item i are rows `first_chunk[i]:first_chunk[i+1]`.
 
-    `model` is the key of the model that made the vectors, `digests` the content hash of each item;
+    `made_with` names settings and model (`made_with`), `digests` the content hash of each item;
     `first_chunk` (n_items + 1,), `starts`, `ends`, `tokens` (n,) int64; `keys` (n, 2) uint64, the hash
     of the text with case and blanks evened out; `matrix` (n, d) float32. All read-only.
     """
 
-    model: str
+    made_with: str
     digests: tuple[str, ...]
     first_chunk: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -58,7 +59,7 @@ class ChunkTable:
         def write(into: Path) -> None:
             for name in _COLUMNS:
                 np.save(into / f"{name}.npy", getattr(self, name), allow_pickle=False)
-            facts = {"model": self.model, "digests": self.digests}
+            facts = {"made_with": self.made_with, "digests": self.digests}
             (into / "items.json").write_text(json.dumps(facts), encoding="utf-8")
 
         write_sealed(folder, write)
@@ -78,11 +79,18 @@ class ChunkTable:
             matrix = np.load(folder / "matrix.npy", mmap_mode=mapped, allow_pickle=False)
         except (OSError, ValueError):
             return None
-        return cls(facts["model"], tuple(facts["digests"]), **columns, matrix=matrix)
+        return cls(facts["made_with"], tuple(facts["digests"]), **columns, matrix=matrix)
 
 
 # The vectors come last: they alone are mapped instead of read.
-_COLUMNS = tuple(field.name for field in fields(ChunkTable) if field.name not in ("model", "digests"))
+_COLUMNS = tuple(
+    field.name for field in fields(ChunkTable) if field.name not in ("made_with", "digests")
+)
+
+
+def made_with(settings: ChunkSettings, embedder: Embedder) -> str:
+    """Equal where equal documents have equal chunks and vectors."""
+    return f"{_LAYOUT}/{settings.fingerprint()}/{model_key(embedder)}/{embedder.dimension}"
 
 
 def build_table(
@@ -142,7 +150,7 @@ def build_table(
         if previous:
             columns[name][~new] = getattr(previous, name)[rows[~new]]
     first_chunk = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
-    return ChunkTable(model_key(embedder), documents.digests, first_chunk, **columns)
+    return ChunkTable(made_with(settings, embedder), documents.digests, first_chunk, **columns)
 
 
 def _key(chunk: Chunk) -> bytes:

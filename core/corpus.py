@@ -7,29 +7,38 @@ again from the documents.
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.chunk_table import ChunkTable, build_table
+from core.chunk_table import ChunkTable, build_table, made_with
+from core.collection import Collection
 from core.documents import Documents, ListedDocuments
-from core.errors import RankscopeError
+from core.embedding import load_embedder
+from core.errors import CollectionError, EmbeddingError, RankscopeError
 from core.extras import registered_indexes
-from core.indexes import BM25Index, VectorIndex
+from core.indexes import BM25Index, HnswIndex, VectorIndex
+from core.indexes.hnsw import unavailable_reason
 from core.protocols import Embedder, Index, Progress, Vectors
 from core.sealed import is_sealed, write_sealed
 from core.settings import IndexSettings, SearchSettings
 from core.types import Chunk, Document, chunk_id, make_chunk
-from core.vectors_cache import VectorCache, model_key
+from core.vectors_cache import VectorCache, shared_cache
 
-_LAYOUT = "1"  # to be raised when equal settings begin to give other chunks or files than before
 _KEPT_INDEXES = 8
+_KEPT_CORPORA = 3
 _BATCH = 500  # chunks or items read into an index at a time
+
+_Key = tuple[str | int | float, ...]
 
 
 class Corpus:
@@ -47,10 +56,10 @@ class Corpus:
         embedder: Embedder,
         table: ChunkTable,
         folder: Path | None = None,
-        seed: tuple[BM25Index, int] | None = None,
+        seeds: Mapping[_Key, Any] = MappingProxyType({}),
         notes: tuple[str, ...] = (),
     ) -> None:
-        """Use `from_documents`. `seed` is a BM25 index over the first so many chunks, to be extended."""
+        """Use `from_documents`. `seeds` are indexes over the first chunks, to be extended to all."""
         self.settings = settings
         self.embedder = embedder
         self.fingerprint = fingerprint(documents, settings, embedder.model_id)
@@ -68,12 +77,12 @@ class Corpus:
         self._documents = documents
         self._table = table
         self._folder = folder
-        self._seed = seed
+        self._seeds = dict(seeds)
         self._notes = [*notes, *self._length_notes()]
         self._positions = {one: at for at, one in enumerate(documents.ids)}
         self._lock = threading.RLock()
         self._base: dict[str, BM25Index] = {}
-        self._made: OrderedDict[tuple, Any] = OrderedDict()
+        self._made: OrderedDict[_Key, Any] = OrderedDict()
         self._extras: dict[str, Index] = {}
 
     @classmethod
@@ -89,29 +98,20 @@ class Corpus:
     ) -> Corpus:
         """Cut, embed and index documents, or read all that from `folder` where it was done before.
 
-        Documents that `previous` holds under equal settings are neither cut nor embedded again.
+        Documents that `previous`, or a corpus in a sibling of `folder`, holds as they are and cut and
+        embedded in the same way are taken from there.
         `progress` hears of documents while they are cut, then of texts while they are embedded;
         when it raises (`Stopped`), the vectors made so far stay in `cache`.
         Raises EmbeddingError when the model gives other vectors than it declares, ValueError when two
         documents have the same id.
         """
         listed = ListedDocuments(documents) if isinstance(documents, Sequence) else documents
-        old = previous if previous and previous._serves(settings, embedder) else None
-        files = folder / "chunks" if folder else None
-        notes: tuple[str, ...] = ()
-        table = ChunkTable.load(files) if files else None
-        if table is None or table.digests != listed.digests or table.model != model_key(embedder):
-            table = build_table(
-                listed, settings.chunking, embedder, cache, progress, old._table if old else None
-            )
-            if files:
-                try:
-                    table.save(files)
-                    table = ChunkTable.load(files) or table
-                except OSError as error:
-                    notes = (_not_kept(error),)
-        seed = old._seed_for(listed) if old else None
-        return cls(listed, settings, embedder, table, folder, seed, notes)
+        wanted = made_with(settings.chunking, embedder)
+        old = previous if previous and previous._table.made_with == wanted else None
+        earlier = old._table if old else None
+        table, notes = _table(listed, settings, embedder, cache, folder, progress, earlier)
+        seeds = old._seeds_for(listed, settings) if old else {}
+        return cls(listed, settings, embedder, table, folder, seeds, notes)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -195,17 +195,45 @@ class Corpus:
         return index if len(index) == (len(self) if name == "bm25" else len(self.item_ids)) else None
 
     def _build_bm25(self, name: str, progress: Progress | None) -> BM25Index:
-        index, first = BM25Index(self.settings.analyzer, name=name), 0
-        if name == "bm25" and self._seed:
-            index, first = self._seed[0].with_parameters(), self._seed[1]
-            self._seed = None
-        batches = self._chunk_batches(first) if name == "bm25" else self._item_batches()
+        seed = self._seeds.pop((name,), None)
+        # A copy: the corpus that made it goes on using it as it is.
+        index = seed.with_parameters() if seed else BM25Index(self.settings.analyzer, name=name)
+        batches = self._chunk_batches(len(index)) if name == "bm25" else self._item_batches()
         self._fill(index, batches, len(self) if name == "bm25" else len(self.item_ids), progress)
         self._store(name, index.save)
         return index
 
     def _vector(self, search: SearchSettings, progress: Progress | None) -> Index:
+        if search.vector == "hnsw" and len(self):
+            if reason := unavailable_reason():
+                self._note(reason)
+            else:
+                return self._hnsw(search, progress)
         return self._keep(("exact",), lambda: VectorIndex.from_vectors(self.embedder, self.matrix))
+
+    def _hnsw(self, search: SearchSettings, progress: Progress | None) -> HnswIndex:
+        m, ef_construction, ef = search.hnsw_m, search.hnsw_ef_construction, search.hnsw_ef
+        key = ("hnsw", m, ef_construction)
+        name = f"hnsw-{m}-{ef_construction}"
+
+        def make() -> HnswIndex:
+            files = self._files(name)
+            if files and is_sealed(files):
+                try:
+                    return HnswIndex.load(files, self.embedder, self.matrix, m, ef_construction)
+                except RankscopeError:
+                    pass  # of other vectors: built again
+            if seed := self._seeds.pop(key, None):
+                index = seed.extended(self.matrix[len(seed) :])
+            else:
+                index = HnswIndex.from_vectors(
+                    self.embedder, self.matrix, m=m, ef_construction=ef_construction, progress=progress
+                )
+            self._store(name, index.save)
+            return index
+
+        graph = self._keep(key, make)
+        return graph if graph.ef == ef else self._keep((*key, ef), lambda: graph.with_ef(ef))
 
     def _registered(self, progress: Progress | None) -> dict[str, Index]:
         """Further indexes, each filled with all chunks once."""
@@ -248,19 +276,20 @@ class Corpus:
         if note not in self._notes:
             self._notes.append(note)
 
-    def _serves(self, settings: IndexSettings, embedder: Embedder) -> bool:
-        return (
-            self.settings == settings
-            and self._table.model == model_key(embedder)
-            and self.embedder.dimension == embedder.dimension
-        )
-
-    def _seed_for(self, documents: Documents) -> tuple[BM25Index, int] | None:
-        """Our BM25 index, when all our documents open the new list."""
+    def _seeds_for(self, documents: Documents, settings: IndexSettings) -> dict[_Key, Any]:
+        """Our indexes over chunks, when all our documents open the new list."""
         if documents.digests[: len(self.item_ids)] != self._table.digests:
-            return None
+            return {}
         with self._lock:
-            return (self._base["bm25"], len(self)) if "bm25" in self._base else self._seed
+            seeds: dict[_Key, Any] = {**self._seeds}
+            seeds |= {
+                key: index for key, index in self._made.items() if key[0] == "hnsw" and len(key) == 3
+            }
+            if "bm25" in self._base:
+                seeds[("bm25",)] = self._base["bm25"]
+        if self.settings.analyzer != settings.analyzer:
+            seeds.pop(("bm25",), None)
+        return seeds
 
     def _length_notes(self) -> list[str]:
         over = int((self.tokens > self.embedder.max_tokens).sum())
@@ -295,13 +324,101 @@ class Corpus:
             yield [_item_text(self.document(item)) for item in range(at, end)]
 
 
+def build_corpus(
+    collection: Collection,
+    settings: IndexSettings,
+    progress: Progress | None = None,
+    previous: Corpus | None = None,
+    embedder: Embedder | None = None,
+) -> Corpus:
+    """The corpus of a collection as it is now, read from its folder where it was built before.
+
+    What documents `previous`, or else the corpus built last under these settings, had in common with
+    this one is not made again. `embedder` stands in for the model that the settings name.
+    Raises EmbeddingError when the model cannot be loaded or is another one than the settings name,
+    CollectionError when the collection cannot be read, and what `progress` raises.
+    """
+    model = embedder or load_embedder(settings.model)
+    if model.model_id != settings.model:
+        raise EmbeddingError(
+            f"the settings name the model {settings.model}, the vectors would come from "
+            f"{model.model_id}; choose one of the two and index again"
+        )
+    while True:
+        documents = collection.documents()
+        folder = _folder(collection, documents, settings)
+        try:
+            corpus = Corpus.from_documents(
+                documents, settings, model, shared_cache(), folder, progress, previous
+            )
+        except CollectionError:
+            if collection.version == documents.version:
+                raise
+            continue  # a document was removed while it was to be cut: start from the new version
+        _prune(folder)
+        return corpus
+
+
+def is_built(collection: Collection, settings: IndexSettings) -> bool:
+    """Whether `build_corpus` would find its chunks and vectors on disk."""
+    return is_sealed(_folder(collection, collection.documents(), settings) / "chunks")
+
+
 def fingerprint(documents: Documents, settings: IndexSettings, model_id: str) -> str:
     """Sixteen hex digits: equal for the same documents in the same order under the same settings."""
-    facts = [_LAYOUT, model_id, settings.fingerprint(), settings.analyzer.fingerprint]
+    facts = [model_id, settings.fingerprint(), settings.analyzer.fingerprint]
     digest = hashlib.sha256("\0".join(facts).encode())
     for one, content in zip(documents.ids, documents.digests, strict=True):
         digest.update(f"\0{one}\0{content}".encode())
     return digest.hexdigest()[:16]
+
+
+def _table(
+    documents: Documents,
+    settings: IndexSettings,
+    embedder: Embedder,
+    cache: VectorCache | None,
+    folder: Path | None,
+    progress: Progress | None,
+    earlier: ChunkTable | None,
+) -> tuple[ChunkTable, tuple[str, ...]]:
+    """The chunks read from the folder, or else made and kept there; and notes."""
+    wanted = made_with(settings.chunking, embedder)
+    found = ChunkTable.load(folder / "chunks") if folder else None
+    if found and (found.made_with, found.digests) == (wanted, documents.digests):
+        return found, ()
+    if folder and not earlier:
+        tables = (ChunkTable.load(one / "chunks") for one in _by_age(folder.parent))
+        earlier = next((table for table in tables if table and table.made_with == wanted), None)
+    table = build_table(documents, settings.chunking, embedder, cache, progress, earlier)
+    if not folder:
+        return table, ()
+    try:
+        shutil.rmtree(folder, ignore_errors=True)  # indexes over other chunks
+        table.save(folder / "chunks")
+    except OSError as error:
+        return table, (_not_kept(error),)
+    return ChunkTable.load(folder / "chunks") or table, ()
+
+
+def _folder(collection: Collection, documents: Documents, settings: IndexSettings) -> Path:
+    return collection.folder / "corpus" / fingerprint(documents, settings, settings.model)
+
+
+def _by_age(folder: Path) -> list[Path]:
+    """The corpora in a folder, the one opened last first."""
+    try:
+        return sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime, reverse=True)
+    except OSError:
+        return []
+
+
+def _prune(opened: Path) -> None:
+    """Mark a corpus as opened just now and delete those not opened for longest."""
+    with suppress(OSError):
+        os.utime(opened)
+    for old in _by_age(opened.parent)[_KEPT_CORPORA:]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _item_text(document: Document) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from core.errors import EmbeddingError, RankscopeError
+from core.home import home
 from core.protocols import Embedder, Progress, Vectors
 from core.types import text_hash
 
@@ -82,6 +83,19 @@ class VectorCache:
     def close(self) -> None:
         with self._lock:
             self._database.close()
+
+
+_shared: dict[Path, VectorCache] = {}
+_sharing = threading.Lock()
+
+
+def shared_cache() -> VectorCache:
+    """The vector cache of the data folder, one per process. Raises RankscopeError as `home` does."""
+    path = home() / "vectors.db"
+    with _sharing:
+        if path not in _shared:
+            _shared[path] = VectorCache(path)
+        return _shared[path]
 
 
 def model_key(embedder: Embedder) -> str:
