@@ -10,7 +10,7 @@ from typing import Any
 
 _PUBLIC = {
     "core.chunking": ("chunk_document",),
-    "core.collection": ("Collection", "create_collection", "list_collections", "open_collection"),
+    "core.collection": ("Collection", "create", "list_collections", "open_collection"),
     "core.corpus": ("Corpus", "build_corpus"),
     "core.embedding": ("load_embedder",),
     "core.explain": ("explain",),

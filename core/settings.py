@@ -170,10 +170,12 @@ def _convert(old: Any, value: Any, name: str, of: type | None) -> Any:
     if of is not None:
         if not isinstance(value, Mapping):
             raise SettingsError(f"{name} is {value!r}; give a table of names")
-        return {
-            str(key): part if isinstance(part, of) else _from_dict(of, part, f"{name}.{key}.")
-            for key, part in value.items()
-        }
+        uses = {}
+        for key, part in value.items():
+            if not isinstance(part, Mapping):
+                raise SettingsError(f"{name}.{key} is {part!r}; give a table of fields")
+            uses[str(key)] = _from_dict(of, part, f"{name}.{key}.")
+        return uses
     if dataclasses.is_dataclass(old):
         if not isinstance(value, Mapping):
             raise SettingsError(f"{name} is {value!r}; give a table of fields")
@@ -427,7 +429,7 @@ class SearchSettings(_Settings):
         replay="always",
     )
     bm25_variant: str = setting(
-        "lucene", "The BM25 formula.", label="BM25 variant", choices=BM25_VARIANTS
+        "lucene", "The BM25 formula: how term frequency, length and rarity combine.", label="BM25 variant", choices=BM25_VARIANTS
     )
     bm25_k1: float = setting(
         1.5,

@@ -18,7 +18,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any, Literal
@@ -37,6 +37,10 @@ _LONGEST = 128  # Characters of one word; a longer run is cut, so that no token 
 _JOINTS = 31  # Joints of one compound, for the same reason.
 
 
+def _field(default: Any, label: str, help: str, choices: tuple[str, ...] = ()) -> Any:
+    return field(default=default, metadata={"label": label, "help": help, "choices": choices})
+
+
 @dataclass(frozen=True, slots=True)
 class Analyzer:
     """How text becomes terms. Equal analyzers give equal terms; `fingerprint` names the way.
@@ -44,10 +48,18 @@ class Analyzer:
     Raises SettingsError for an unknown language or way of cutting.
     """
 
-    language: str = "english"
-    stem: bool = True
-    stop_words: bool = True
-    tokens: Literal["identifiers", "words"] = "identifiers"
+    language: str = _field(
+        "english", "Language", "Whose stemmer and stop words are used; none uses neither.", LANGUAGES
+    )
+    stem: bool = _field(True, "Stemmer", "Cut words to their stems, so that pumps finds pump.")
+    stop_words: bool = _field(True, "Stop words", "Leave out words that say little, such as the and of.")
+    tokens: Literal["identifiers", "words"] = _field(
+        "identifiers",
+        "Tokens",
+        "identifiers finds INC-2023-Q4-011, C++ or getUserId whole and by their parts, and scripts "
+        "without blanks; words is the plain tokenizer of most published figures.",
+        ("identifiers", "words"),
+    )
 
     def __post_init__(self) -> None:
         if self.language not in LANGUAGES:

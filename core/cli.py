@@ -1,0 +1,357 @@
+"""The command line: the same collections, searches and exports as the app, in a terminal or a script.
+
+Exit codes: 0 done; 1 something a person can mend (said on standard error); 2 the call's words are off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from core.errors import LoadError, RankscopeError
+from core.sample import SAMPLE, ensure_sample
+from core.settings import ChunkSettings, IndexSettings, SearchSettings, Settings
+
+ROOT = Path(__file__).parent.parent
+
+app = typer.Typer(
+    help="Search your documents and see every stage: rankings, RRF arithmetic, merged passages.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+CollectionOption = Annotated[
+    str, typer.Option("--collection", "-c", help="The collection; the sample when not given.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", help="A search setting, such as k_rrf=10 or indexes.bm25.weight=2."),
+]
+SettingsOption = Annotated[
+    Path | None, typer.Option("--settings", help="Search settings from a TOML file exported before.")
+]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, help="Lines shown of each stage.")]
+
+
+@app.command()
+def ui(
+    port: Annotated[int, typer.Option(help="The port to serve on.")] = 8501,
+    host: Annotated[str, typer.Option(help="The address to serve on; localhost unless you mean it.")] = "localhost",
+    browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+) -> None:
+    """Open the app."""
+    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py")]
+    command += ["--server.port", str(port), "--server.address", host]
+    command += ["--server.headless", "false" if browser else "true"]
+    # Streamlit reads .streamlit/config.toml from the working folder.
+    raise typer.Exit(subprocess.call(command, cwd=ROOT))
+
+
+@app.command()
+def collections(as_json: JsonOption = False) -> None:
+    """List the collections."""
+    from core.collection import list_collections, open_collection
+
+    rows = []
+    for info in list_collections():
+        store = open_collection(info.name)
+        rows.append({"name": info.name, "files": len(store.files()), "documents": len(store.documents())})
+    _print(rows, as_json, "\n".join(f"{r['name']}: {r['files']} files, {r['documents']} documents" for r in rows))
+
+
+@app.command()
+def add(
+    files: Annotated[list[Path], typer.Argument(help="Files, or folders with all that is in them.")],
+    collection: CollectionOption = SAMPLE,
+    records: Annotated[
+        str, typer.Option(help="For CSV, TSV, JSON, JSONL: 'items' (each record an item) or 'table'.")
+    ] = "items",
+    prechunked: Annotated[
+        bool, typer.Option(help="JSONL holds chunks made elsewhere: document with start and end, or text.")
+    ] = False,
+    encoding: Annotated[str | None, typer.Option(help="Text encoding, when the guess is wrong.")] = None,
+    replace: Annotated[bool, typer.Option(help="A file of the same name is replaced, not kept beside.")] = False,
+    index: Annotated[bool, typer.Option(help="Embed and index afterwards.")] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Add files to a collection, made if it is new. A file that fails is named; the rest go on.
+
+    The password of an encrypted PDF is read from RANKSCOPE_PDF_PASSWORD.
+    """
+    from core.collection import create, list_collections, open_collection
+    from core.loading import LoadOptions, load
+
+    if records not in ("items", "table"):
+        raise typer.BadParameter("records is 'items' or 'table'")
+    options = LoadOptions(
+        password=os.environ.get("RANKSCOPE_PDF_PASSWORD"), encoding=encoding, records=records, prechunked=prechunked  # type: ignore[arg-type]
+    )
+    with _errors():
+        _sample_if_asked(collection)
+        there = any(info.name == collection for info in list_collections())
+        store = open_collection(collection) if there else create(collection)
+        rows = []
+        for path in _walk(files):
+            row: dict[str, Any] = {"file": path.name}
+            try:
+                data = path.read_bytes()
+                loaded = load(data, path.name, options)
+                old = store.find_by_name(path.name)
+                if old and replace and old.file_hash != loaded.file_hash:
+                    result = store.replace(old.file_hash, loaded, path.name, len(data))
+                else:
+                    result = store.add(loaded, path.name, len(data))
+                row |= {"status": result.status, "documents": len(loaded.documents), "warnings": list(loaded.warnings)}
+                row |= {"pages": loaded.pages, "characters": loaded.characters, "headings": loaded.headings}
+                if old and result.status == "added":
+                    row["warnings"].append("another file of this name was kept beside it; --replace replaces it")
+            except (LoadError, OSError) as error:
+                row |= {"status": "failed", "error": str(error)}
+            rows.append(row)
+            if not as_json:
+                _say_added(row)
+        if index:
+            _corpus(collection)
+    if as_json:
+        _print(rows, True, "")
+    if any(row["status"] == "failed" for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+def chunks(
+    file: Annotated[Path, typer.Argument(help="The file to cut; nothing is stored.")],
+    strategy: Annotated[str, typer.Option(help="fixed, sentences, recursive, headings or semantic.")] = "recursive",
+    size: Annotated[int, typer.Option(help="The most a chunk may hold.")] = 800,
+    overlap: Annotated[int, typer.Option(help="How much the next chunk repeats.")] = 0,
+    unit: Annotated[str, typer.Option(help="characters or tokens")] = "characters",
+    model: Annotated[str, typer.Option(help="The embedding model whose tokens are counted.")] = IndexSettings().model,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how a file would be cut, with characters and the model's own tokens."""
+    from core.chunking import chunk_document
+    from core.embedding import load_embedder
+    from core.loading import load
+
+    with _errors():
+        settings = ChunkSettings(strategy=strategy, size=size, overlap=overlap, unit=unit)
+        embedder = load_embedder(model)
+        rows = []
+        for document in load(file.read_bytes(), file.name).documents:
+            cut = chunk_document(document, settings, embedder.tokenizer, embedder.embed)
+            counts = embedder.count_tokens([chunk.indexed_text for chunk in cut])
+            rows += [
+                {
+                    **{"id": c.id, "start": c.start, "end": c.end, "characters": c.end - c.start, "tokens": tokens},
+                    **{"truncated": tokens > embedder.max_tokens, "headings": list(c.heading_path)},
+                    **{"pages": list(c.pages), "text": c.text},
+                }
+                for c, tokens in zip(cut, counts, strict=True)
+            ]
+    lines = [
+        f"{r['start']:>8}–{r['end']:<8} {r['characters']:>6} characters {r['tokens']:>5} tokens"
+        f"{' (cut off by the model)' if r['truncated'] else ''}  {' > '.join(r['headings'])}"
+        for r in rows
+    ]
+    _print(rows, as_json, "\n".join(lines))
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(help="What to search for.")],
+    collection: CollectionOption = SAMPLE,
+    changes: SetOption = None,
+    settings: SettingsOption = None,
+    limit: LimitOption = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Search, and print every stage: what each index found, the fusion, the merged passages."""
+    from core.report.export import trace_to_dict
+
+    with _errors():
+        trace = _trace(query, collection, changes, settings)
+        found = trace_to_dict(trace, limit)
+    _print(found, as_json, "" if as_json else _as_text(found))
+
+
+@app.command()
+def explain(
+    query: Annotated[str, typer.Argument(help="What to search for.")],
+    chunk: Annotated[str, typer.Argument(help="A chunk id, or the rank of a passage, such as 1.")],
+    collection: CollectionOption = SAMPLE,
+    changes: SetOption = None,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Why a chunk is in the result, or where it was lost, with the arithmetic."""
+    from core.explain import explain as explain_chunk
+
+    with _errors():
+        trace = _trace(query, collection, changes, settings)
+        if chunk.isdecimal():
+            if not 1 <= int(chunk) <= len(trace.passages):
+                raise RankscopeError(f"there is no passage {chunk}; the result has {len(trace.passages)}")
+            position = trace.passages[int(chunk) - 1].best
+        else:
+            try:
+                position = trace.corpus.position_of(chunk)
+            except KeyError as error:
+                raise RankscopeError(str(error.args[0])) from None
+        found = asdict(explain_chunk(trace, position))
+    lines = [found["sentence"], ""]
+    for step in found["steps"]:
+        place = f"rank {step['rank']}, score {step['score']:.5g}" if step["rank"] else step["lost"] or step["note"]
+        lines.append(f"{step['title']:<16} {place}  {step['arithmetic']}")
+    for name, terms in found["terms"].items():
+        lines.append(f"\n{name}: term, tf, df, idf, contribution")
+        lines += [f"  {t['term']:<20} {t['tf']:>4} {t['df']:>5} {t['idf']:.3f} {t['contribution']:.4f}" for t in terms]
+    _print(found, as_json, "\n".join(lines))
+
+
+@app.command()
+def export(
+    query: Annotated[str, typer.Argument(help="What to search for.")] = "",
+    form: Annotated[str, typer.Option("--format", "-f", help="json, csv, trec, toml or python")] = "json",
+    stage: Annotated[str, typer.Option(help="trec: the stage whose ranking is written.")] = "kept",
+    collection: CollectionOption = SAMPLE,
+    changes: SetOption = None,
+    settings: SettingsOption = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; standard output if not given.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a trace (json, csv, trec) or the settings (toml, python)."""
+    from core.report import export as exporter
+
+    form = "json" if as_json else form
+    if form not in ("json", "csv", "trec", "toml", "python"):
+        raise typer.BadParameter(f"format {form!r}; choose json, csv, trec, toml or python")
+    with _errors():
+        if form == "toml":
+            store = _store(collection)
+            text = store.settings().replace(search=_search_settings(store, changes, settings)).to_toml()
+        elif form == "python":
+            chosen = _search_settings(_store(collection), changes, settings)
+            text = exporter.settings_to_python(chosen, collection, query)
+        else:
+            trace = _trace(query, collection, changes, settings)
+            if form == "trec":
+                try:
+                    text = exporter.trace_to_trec(trace, stage)
+                except KeyError as error:
+                    raise RankscopeError(str(error.args[0])) from None
+            else:
+                text = exporter.trace_to_json(trace) if form == "json" else exporter.trace_to_csv(trace)
+        if output is None:
+            typer.echo(text, nl=not text.endswith("\n"))
+        else:
+            output.write_text(text, encoding="utf-8")
+
+
+def _store(name: str) -> Any:
+    from core.collection import open_collection
+
+    _sample_if_asked(name)
+    return open_collection(name)
+
+
+def _sample_if_asked(name: str) -> None:
+    if name == SAMPLE:
+        ensure_sample()
+
+
+def _search_settings(store: Any, changes: list[str] | None, file: Path | None) -> SearchSettings:
+    """The file's settings or else the collection's, with the changes of --set on top."""
+    if file is not None:
+        text = file.read_text(encoding="utf-8")
+        base = Settings.from_toml(text).search
+    else:
+        base = store.settings().search
+    link = "&".join(part for part in (base.to_link(), *(changes or [])) if part)
+    for change in changes or []:
+        if "=" not in change:
+            raise typer.BadParameter(f"--set {change!r}: write name=value")
+    return SearchSettings.from_link(link)
+
+
+def _corpus(collection: str) -> Any:
+    from core.corpus import build_corpus
+
+    store = _store(collection)
+    return build_corpus(store, store.settings().index, _progress)
+
+
+def _trace(query: str, collection: str, changes: list[str] | None, file: Path | None) -> Any:
+    from core.pipeline import search as run
+
+    chosen = _search_settings(_store(collection), changes, file)
+    return run(_corpus(collection), query, chosen)
+
+
+def _progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        typer.echo(f"\rembedding {done}/{total}", err=True, nl=done == total)
+
+
+def _walk(paths: list[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(p for p in path.rglob("*") if p.is_file())
+        else:
+            yield path
+
+
+def _say_added(row: dict[str, Any]) -> None:
+    if row["status"] == "failed":
+        typer.echo(f"{row['file']}: {row['error']}", err=True)
+        return
+    typer.echo(
+        f"{row['file']}: {row['status']}, {row['documents']} documents, {row['pages']} pages, "
+        f"{row['characters']:,} characters, {row['headings']} headings"
+    )
+    for warning in row["warnings"]:
+        typer.echo(f"  note: {warning}", err=True)
+
+
+def _as_text(found: dict[str, Any]) -> str:
+    lines = [f"note: {note}" for note in found["notes"]]
+    for stage in found["stages"]:
+        lines.append(f"\n{stage['name']} ({stage['kind']}): {stage['count']}{'' if stage['on'] else ', off: ' + stage['note']}")
+        lines += [f"  {r['rank']:>3}  {r['score']:.5g}  {r['id']}  {r['name']}" for r in stage["ranking"][:5]]
+    lines.append("\nPassages")
+    for passage in found["passages"]:
+        lines.append(f"\n{passage['rank']}. {passage['name']} {passage['start']}–{passage['end']}  {passage['score']:.5g}")
+        lines.append("   " + " ".join(passage["text"][:300].split()))
+    return "\n".join(lines)
+
+
+def _print(value: Any, as_json: bool, text: str) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str) if as_json else text)
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """One clear line on standard error instead of a stack of frames."""
+    try:
+        yield
+    except (RankscopeError, OSError) as error:
+        typer.echo(f"rankscope: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def main() -> None:
+    app()
+
+
+if __name__ == "__main__":
+    main()

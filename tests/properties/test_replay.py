@@ -1,0 +1,87 @@
+"""replay(run(q, a), b) == run(q, b), wherever only replayable settings differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.corpus import Corpus
+from core.errors import NeedsSearch
+from core.pipeline import replay, search
+from core.settings import ChunkSettings, IndexSettings, IndexUse, SearchSettings, SignalUse
+from core.types import Document
+from tests.fakes import HashEmbedder
+
+WORDS = "seal pump valve leak kit blue cold order daily stem grease office".split()
+QUERIES = ["seal pump", "cold valve stem", "blue", "zzz", "order the kit daily"]
+
+
+def build() -> Corpus:
+    documents = []
+    for n in range(12):
+        words = [WORDS[(n * 7 + i * i) % len(WORDS)] for i in range(10 + 5 * (n % 4))]
+        text = ". ".join(" ".join(words[i : i + 5]) for i in range(0, len(words), 5)) + "."
+        documents.append(Document(f"d{n}", f"d{n}.txt", f"Title {n}", text))
+    chunking = ChunkSettings(strategy="sentences", size=40)
+    return Corpus.from_documents(documents, IndexSettings(chunking=chunking), HashEmbedder())
+
+
+CORPUS = build()
+weights = st.sampled_from([0.0, 0.5, 1.0, 3.0])
+index_uses = st.builds(IndexUse, st.booleans(), weights, st.sampled_from([1, 3, 8, 150]))
+signal_uses = st.builds(SignalUse, st.booleans(), weights)
+search_settings = st.builds(
+    SearchSettings,
+    two_stage=st.booleans(),
+    signals=st.fixed_dictionaries({"lexical": signal_uses, "semantic": signal_uses}),
+    k_rrf_items=st.sampled_from([0, 1, 60]),
+    items=st.sampled_from([1, 3, 100]),
+    second_stage=st.sampled_from(["hybrid", "semantic"]),
+    indexes=st.fixed_dictionaries({"bm25": index_uses, "vector": index_uses}),
+    fusion=st.sampled_from(["rrf", "minmax", "zscore", "dbsf"]),
+    k_rrf=st.sampled_from([0, 1, 60]),
+    passage_weight=weights,
+    item_weight=weights,
+    k_rrf_score=st.sampled_from([0, 60]),
+    collapse_duplicates=st.booleans(),
+    per_item=st.sampled_from([0, 1, 2]),
+    k=st.sampled_from([1, 5, 20]),
+    merge=st.booleans(),
+    merge_gap=st.sampled_from([0, 2, 100]),
+    merge_cap=st.sampled_from([1, 60, 6000]),
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(QUERIES), search_settings, search_settings)
+def test_replaying_equals_searching(query: str, a: SearchSettings, b: SearchSettings) -> None:
+    searched = search(CORPUS, query, b)
+    searched.check()
+    try:
+        replayed = replay(search(CORPUS, query, a), b)
+    except NeedsSearch:
+        assert a.two_stage != b.two_stage or deeper(a, b)
+        return
+    assert replayed == searched
+
+
+def deeper(a: SearchSettings, b: SearchSettings) -> bool:
+    return any(b.index(name).depth > a.index(name).depth for name in ("bm25", "vector"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"bm25_k1": 1.2}, {"bm25_b": 0.5}, {"bm25_variant": "atire"}, {"vector": "hnsw"}, {"hnsw_ef": 50}, {"hnsw_m": 8}],
+)
+def test_what_only_a_search_can_tell_is_never_replayed(change: dict[str, Any]) -> None:
+    with pytest.raises(NeedsSearch):
+        replay(search(CORPUS, "seal", SearchSettings()), SearchSettings(**change))
+
+
+def test_two_traces_of_different_settings_differ() -> None:
+    one = search(CORPUS, "seal pump", SearchSettings())
+    assert one != replay(one, SearchSettings(k_rrf=1))
+    assert one == search(CORPUS, "seal pump", SearchSettings())
