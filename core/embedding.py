@@ -45,6 +45,11 @@ def load_embedder(model_id: str) -> Embedder:
         return _loaded[model_id]
 
 
+def register_embedder(embedder: Embedder) -> None:
+    """Let `load_embedder` give this embedder for its model id: a model of another library, or a fake."""
+    _loaded[embedder.model_id] = embedder
+
+
 class SentenceEmbedder:
     """A sentence-transformers model. Safe to share between threads.
 

@@ -18,8 +18,8 @@ _factories: dict[str, Callable[[], Index]] = {}
 def register_index(name: str, factory: Callable[[], Index]) -> None:
     """Let the index that `factory` makes take part under this name; the same name again replaces it.
 
-    Corpora opened before do not change. Installed packages register through the entry point group
-    "rankscope.indexes". Raises SettingsError when the name is taken by a built-in index or is blank.
+    A corpus that has filled an index of this name keeps it. Installed packages register through the
+    entry point group "rankscope.indexes". Raises SettingsError when the name is taken by a built-in index or is blank.
     """
     if not name.strip() or name in BUILT_IN:
         raise SettingsError(

@@ -22,7 +22,7 @@ def ensure_sample(progress: Progress | None = None) -> Collection | None:
     there = any(info.name == SAMPLE for info in list_collections())
     if remembered(_DONE):
         return open_collection(SAMPLE) if there else None
-    paths = sorted(path for path in _FOLDER.glob("*") if path.is_file()) if _FOLDER.is_dir() else []
+    paths = _paths()
     if not paths:
         return None
     collection = open_collection(SAMPLE) if there else create(SAMPLE)
@@ -33,3 +33,12 @@ def ensure_sample(progress: Progress | None = None) -> Collection | None:
         collection.add(load(data, path.name, LoadOptions(records="items")), path.name, len(data))
     remember(_DONE, "done")
     return collection
+
+
+def sample_files() -> list[tuple[str, bytes]]:
+    """Name and bytes of each sample document; [] when they are not installed."""
+    return [(path.name, path.read_bytes()) for path in _paths()]
+
+
+def _paths() -> list[Path]:
+    return sorted(path for path in _FOLDER.glob("*") if path.is_file()) if _FOLDER.is_dir() else []

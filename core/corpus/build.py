@@ -1,0 +1,72 @@
+"""From a collection on disk to its corpus."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from core.collection import Collection
+from core.corpus.view import Corpus, by_age, fingerprint
+from core.documents import Documents
+from core.embedding import load_embedder
+from core.errors import CollectionError, EmbeddingError
+from core.protocols import Embedder, Progress
+from core.sealed import is_sealed
+from core.settings import IndexSettings
+from core.vectors_cache import shared_cache
+
+_KEPT = 3  # corpora kept on disk for a collection
+
+
+def build_corpus(
+    collection: Collection,
+    settings: IndexSettings,
+    progress: Progress | None = None,
+    previous: Corpus | None = None,
+    embedder: Embedder | None = None,
+) -> Corpus:
+    """The corpus of a collection as it is now, read from its folder where it was built before.
+
+    What documents `previous`, or else the corpus built last under these settings, had in common with
+    this one is not made again. `embedder` stands in for the model that the settings name.
+    Raises EmbeddingError when the model cannot be loaded or is another one than the settings name,
+    CollectionError when the collection cannot be read, and what `progress` raises.
+    """
+    model = embedder or load_embedder(settings.model)
+    if model.model_id != settings.model:
+        raise EmbeddingError(
+            f"the settings name the model {settings.model}, the vectors would come from "
+            f"{model.model_id}; choose one of the two and index again"
+        )
+    while True:
+        documents = collection.documents()
+        folder = _folder(collection, documents, settings)
+        try:
+            corpus = Corpus.from_documents(
+                documents, settings, model, shared_cache(), folder, progress, previous
+            )
+        except CollectionError:
+            if collection.version == documents.version:
+                raise
+            continue  # a document was removed while it was to be cut: start from the new version
+        _prune(folder)
+        return corpus
+
+
+def is_built(collection: Collection, settings: IndexSettings) -> bool:
+    """Whether `build_corpus` would find its chunks and vectors on disk."""
+    return is_sealed(_folder(collection, collection.documents(), settings) / "chunks")
+
+
+def _folder(collection: Collection, documents: Documents, settings: IndexSettings) -> Path:
+    return collection.folder / "corpus" / fingerprint(documents, settings, settings.model)
+
+
+def _prune(opened: Path) -> None:
+    """Mark a corpus as opened just now and delete those not opened for longest."""
+    with suppress(OSError):
+        os.utime(opened)
+    for old in by_age(opened.parent)[_KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,242 @@
+"""A corpus: the immutable view of documents under one `IndexSettings`, with the indexes over it.
+
+Its arrays and index files are caches under one folder: when they are missing or damaged they are made
+again from the documents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.chunk_table import ChunkTable, build_table, made_with
+from core.chunking.describe import describe
+from core.corpus.shelf import IndexShelf, Key, not_kept
+from core.documents import Documents, ListedDocuments
+from core.protocols import Embedder, Index, Progress, Vectors
+from core.settings import IndexSettings, SearchSettings
+from core.types import Chunk, Document, chunk_id, make_chunk
+from core.vectors_cache import VectorCache
+
+_BATCH = 500  # chunks or items read into an index at a time
+
+
+class Corpus:
+    """Chunks of all items in item order, and the indexes over them. Safe to share between threads.
+
+    `item_of`, `starts`, `ends`, `tokens`, `duplicate_of` have shape (n_chunks,); chunks of item i are
+    positions `first_chunk[i]:first_chunk[i+1]`; `duplicate_of` is the position of the first chunk with
+    the same text but for case and blanks; `matrix` (n_chunks, d) holds the chunks' unit vectors.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        settings: IndexSettings,
+        embedder: Embedder,
+        table: ChunkTable,
+        folder: Path | None = None,
+        seeds: Mapping[Key, Any] = MappingProxyType({}),
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        """Use `from_documents`. `seeds` are indexes over the first chunks, to be extended to all."""
+        self.settings = settings
+        self.embedder = embedder
+        self.fingerprint = fingerprint(documents, settings, embedder.model_id)
+        self.item_ids = documents.ids
+        self.item_names = documents.names
+        self.item_titles = documents.titles
+        self.first_chunk = table.first_chunk
+        self.starts, self.ends, self.tokens = table.starts, table.ends, table.tokens
+        self.matrix: Vectors = table.matrix
+        self.item_of: NDArray[np.int64] = np.repeat(
+            np.arange(len(documents), dtype=np.int64), np.diff(table.first_chunk)
+        )
+        self.duplicate_of = table.duplicate_of()
+        self.item_of.flags.writeable = self.duplicate_of.flags.writeable = False
+        self._documents = documents
+        self._table = table
+        self._notes = [*notes, *self._length_notes()]
+        self._positions = {one: at for at, one in enumerate(documents.ids)}
+        self._shelf = IndexShelf(self, folder, seeds, self._note)
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Sequence[Document] | Documents,
+        settings: IndexSettings,
+        embedder: Embedder,
+        cache: VectorCache | None = None,
+        folder: Path | None = None,
+        progress: Progress | None = None,
+        previous: Corpus | None = None,
+    ) -> Corpus:
+        """Cut, embed and index documents, or read all that from `folder` where it was done before.
+
+        Documents that `previous`, or a corpus in a sibling of `folder`, holds as they are and cut and
+        embedded in the same way are taken from there.
+        `progress` hears of documents while they are cut, then of texts while they are embedded;
+        when it raises (`Stopped`), the vectors made so far stay in `cache`.
+        Raises EmbeddingError when the model gives other vectors than it declares, ValueError when two
+        documents have the same id.
+        """
+        listed = ListedDocuments(documents) if isinstance(documents, Sequence) else documents
+        wanted = made_with(settings.chunking, embedder)
+        old = previous if previous and previous._table.made_with == wanted else None
+        earlier = old._table if old else None
+        table, notes = _table(listed, settings, embedder, cache, folder, progress, earlier)
+        begins = old and listed.digests[: len(old.item_ids)] == old._table.digests
+        seeds = old._shelf.seeds(old.settings.analyzer == settings.analyzer) if old and begins else {}
+        return cls(listed, settings, embedder, table, folder, seeds, notes)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the person should know of this corpus, in plain sentences."""
+        return tuple(self._notes)
+
+    def document(self, item: int) -> Document:
+        """The document of an item. Raises CollectionError when it was deleted since."""
+        return self._documents[item]
+
+    def chunk(self, position: int) -> Chunk:
+        """The chunk at a position, read from its document."""
+        document = self.document(int(self.item_of[position]))
+        return make_chunk(document, int(self.starts[position]), int(self.ends[position]))
+
+    def chunk_id(self, position: int) -> str:
+        item = self.item_ids[self.item_of[position]]
+        return chunk_id(item, int(self.starts[position]), int(self.ends[position]))
+
+    def position_of(self, chunk_id: str) -> int:
+        """The position of a chunk. Raises KeyError when this corpus has no such chunk."""
+        document_id, _, span = chunk_id.rpartition(":")
+        start, _, end = span.partition("-")
+        if document_id in self._positions and start.isdecimal() and end.isdecimal():
+            item = self._positions[document_id]
+            first, last = self.first_chunk[item : item + 2]
+            same = (self.starts[first:last] == int(start)) & (self.ends[first:last] == int(end))
+            if same.any():
+                return int(first + np.argmax(same))
+        raise KeyError(
+            f"no chunk {chunk_id!r} in this corpus: its document was removed or is cut otherwise now"
+        )
+
+    def item_position(self, document_id: str) -> int:
+        """The position of an item. Raises KeyError when this corpus has no such document."""
+        try:
+            return self._positions[document_id]
+        except KeyError:
+            raise KeyError(f"no document {document_id!r} in this corpus: it was removed") from None
+
+    def indexes(self, search: SearchSettings, progress: Progress | None = None) -> Mapping[str, Index]:
+        """Name → index over the chunks: "bm25", "vector", and every registered one.
+
+        Built at the first call that needs them, then kept; `progress` hears of building.
+        """
+        return {
+            "bm25": self._shelf.bm25("bm25", search, progress),
+            "vector": self._shelf.vector(search, progress),
+            **self._shelf.registered(progress),
+        }
+
+    def item_index(self, search: SearchSettings, progress: Progress | None = None) -> Index:
+        """BM25 over items; positions are item positions.
+
+        The text of an item is its file's name without the ending, its title and its whole text.
+        """
+        return self._shelf.bm25("items", search, progress)
+
+    def chunk_batches(self, first: int = 0) -> Iterator[list[Chunk]]:
+        """The chunks from position `first` on, in lists; each document is read once."""
+        batch: list[Chunk] = []
+        item = int(self.item_of[first]) if first < len(self) else len(self.item_ids)
+        for at in range(item, len(self.item_ids)):
+            rows = slice(max(int(self.first_chunk[at]), first), int(self.first_chunk[at + 1]))
+            if rows.start < rows.stop:
+                spans = zip(self.starts[rows].tolist(), self.ends[rows].tolist(), strict=True)
+                batch += describe(self.document(at), spans)
+            if len(batch) >= _BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def item_batches(self) -> Iterator[list[str]]:
+        """The items' texts for `item_index`, in lists."""
+        for at in range(0, len(self.item_ids), _BATCH):
+            end = min(at + _BATCH, len(self.item_ids))
+            yield [_item_text(self.document(item)) for item in range(at, end)]
+
+    def _note(self, note: str) -> None:
+        if note not in self._notes:
+            self._notes.append(note)
+
+    def _length_notes(self) -> list[str]:
+        over = int((self.tokens > self.embedder.max_tokens).sum())
+        if not over:
+            return []
+        subject = "1 chunk is" if over == 1 else f"{over:,} chunks are"
+        return [
+            f"{subject} longer than the {self.embedder.max_tokens} tokens that {self.embedder.model_id} "
+            "sees: the rest does not count for the vector index; make chunks smaller"
+        ]
+
+
+def fingerprint(documents: Documents, settings: IndexSettings, model_id: str) -> str:
+    """Sixteen hex digits: equal for the same documents in the same order under the same settings."""
+    facts = [model_id, settings.fingerprint(), settings.analyzer.fingerprint]
+    digest = hashlib.sha256("\0".join(facts).encode())
+    for one, content in zip(documents.ids, documents.digests, strict=True):
+        digest.update(f"\0{one}\0{content}".encode())
+    return digest.hexdigest()[:16]
+
+
+def _table(
+    documents: Documents,
+    settings: IndexSettings,
+    embedder: Embedder,
+    cache: VectorCache | None,
+    folder: Path | None,
+    progress: Progress | None,
+    earlier: ChunkTable | None,
+) -> tuple[ChunkTable, tuple[str, ...]]:
+    """The chunks read from the folder, or else made and kept there; and notes."""
+    wanted = made_with(settings.chunking, embedder)
+    found = ChunkTable.load(folder / "chunks") if folder else None
+    if found and (found.made_with, found.digests) == (wanted, documents.digests):
+        return found, ()
+    if folder and not earlier:
+        tables = (ChunkTable.load(one / "chunks") for one in by_age(folder.parent))
+        earlier = next((table for table in tables if table and table.made_with == wanted), None)
+    table = build_table(documents, settings.chunking, embedder, cache, progress, earlier)
+    if not folder:
+        return table, ()
+    try:
+        shutil.rmtree(folder, ignore_errors=True)  # indexes over other chunks
+        table.save(folder / "chunks")
+    except OSError as error:
+        return table, (not_kept(error),)
+    return ChunkTable.load(folder / "chunks") or table, ()
+
+
+def by_age(folder: Path) -> list[Path]:
+    """The corpora in a folder, the one opened last first."""
+    try:
+        return sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime, reverse=True)
+    except OSError:
+        return []
+
+
+def _item_text(document: Document) -> str:
+    stem = document.name.rpartition(".")[0] or document.name
+    return "\n".join((stem, document.title, document.text))
