@@ -1,0 +1,348 @@
+"""Chunks: how a document is cut, seen before anything is paid for; any hit opens here at its span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from core.chunking import Sizes, SizeTable, size_summary
+from core.collection import Collection, DocumentsOfVersion
+from core.errors import RankscopeError
+from core.protocols import Embedder
+from core.settings import IndexSettings
+from core.types import Document
+from pages.ui import draw, resources, state
+from pages.ui.chunk_controls import chunk_controls
+from pages.ui.chunk_work import Cut, Survey, cut, known_cut, survey, too_many
+from pages.ui.document_view import Label, draw_document, view_data
+from pages.ui.frame import frame
+from pages.ui.index_bar import ask, index_bar
+from pages.ui.meter import Meter, duration
+from pages.ui.plain import plain
+
+_LISTED = 2_000  # documents offered at a time
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """The document on show and, where a link named one, the span to mark."""
+
+    position: int
+    document: Document
+    digest: str
+    mark: tuple[int, int] | None
+
+
+def main() -> None:
+    frame("chunks")
+    collection = state.collection()
+    documents = collection.documents()
+    if not len(documents):
+        draw.notice(
+            "No documents in this collection yet: nothing to cut. Add some on the Documents page.",
+            "info",
+        )
+        return
+    settings_side, text_side = st.columns([1, 3], gap="medium")
+    with text_side:
+        opened = _choose(documents)
+    with settings_side:
+        draft = chunk_controls()
+    try:
+        embedder = resources.embedder(draft.model)
+    except RankscopeError as error:
+        draw.notice(str(error), "error")
+        return
+    with text_side:
+        if opened is not None:
+            _show(opened, draft, embedder)
+    with settings_side:
+        _index(collection, documents, draft, embedder)
+
+
+# The document
+
+
+def _choose(documents: DocumentsOfVersion) -> _Opened | None:
+    link = _follow_link(documents)
+    shown = list(range(len(documents)))
+    if len(documents) > _LISTED:
+        wanted = st.text_input(
+            "Find a document", key="chunk_find", placeholder="Part of a name or title"
+        ).casefold()
+        shown = [
+            n for n in shown if wanted in f"{documents.names[n]}\n{documents.titles[n]}".casefold()
+        ][:_LISTED]
+        at = st.session_state.get("chunk_document")
+        if at is not None and at not in shown:
+            shown.insert(0, at)
+    if not shown:
+        draw.notice("No document has that in its name or title.", "info")
+        return None
+    if st.session_state.get("chunk_document") not in shown:
+        st.session_state["chunk_document"] = shown[0]
+    position = st.selectbox(
+        "Document",
+        shown,
+        key="chunk_document",
+        format_func=lambda n: _document_name(documents, n),
+        on_change=_leave_link,
+    )
+    try:
+        document = documents[position]
+    except RankscopeError as error:
+        draw.notice(str(error), "warning")
+        return None
+    mark = None
+    if link is not None and link[0] == documents.ids[position]:
+        start, end = max(0, link[1]), min(link[2], len(document.text))
+        mark = (start, end) if start < end else None
+    return _Opened(position, document, documents.digests[position], mark)
+
+
+def _document_name(documents: DocumentsOfVersion, position: int) -> str:
+    name, title = documents.names[position], documents.titles[position]
+    return name if not title or title == name else f"{title} · {name}"
+
+
+def _follow_link(documents: DocumentsOfVersion) -> tuple[str, int, int] | None:
+    """The link's document and span. A link that was not followed yet chooses document and place."""
+    given = st.query_params.get("doc")
+    if not given:
+        return None
+    link = (given, _whole(st.query_params.get("start")), _whole(st.query_params.get("end")))
+    if given not in documents.ids:
+        draw.notice(
+            "The document that the link names is not in this collection: it was removed or replaced.",
+            "warning",
+        )
+        return None
+    if st.session_state.get("chunk_link") != link or "chunk_document" not in st.session_state:
+        st.session_state["chunk_link"] = link
+        st.session_state["chunk_document"] = documents.ids.index(given)
+        st.session_state["chunk_at"] = max(0, link[1])
+    return link
+
+
+def _whole(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() and len(text) < 12 else 0
+
+
+def _leave_link() -> None:
+    for name in ("doc", "start", "end"):
+        if name in st.query_params:
+            del st.query_params[name]
+    st.session_state["chunk_at"] = 0
+
+
+def _show(opened: _Opened, draft: IndexSettings, embedder: Embedder) -> None:
+    document = opened.document
+    if document.chunks:
+        draw.notice(
+            "This document's chunks were made elsewhere: it is not split, whatever the settings say.",
+            "info",
+        )
+    elif count := too_many(len(document.text), draft.chunking):
+        draw.notice(
+            f"These settings would cut this document into about {count:,} chunks. Lower the overlap.",
+            "warning",
+        )
+        return
+    try:
+        made = known_cut(opened.digest, draft.chunking, embedder) or _cut(opened, draft, embedder)
+    except RankscopeError as error:
+        draw.notice(f"The document cannot be cut: {error}", "error")
+        return
+    if not made.chunks:
+        draw.notice("This document holds nothing but blanks: no chunks.", "info")
+        return
+    _summary(made, embedder)
+    _text(opened, made, embedder)
+    sizes = size_summary(made.chunks, made.tokens, embedder.max_tokens)
+    st.subheader("Sizes in this document", anchor=False)
+    characters = np.array([len(chunk.text) for chunk in made.chunks], dtype=np.int64)
+    _sizes("document", sizes, characters, np.array(made.tokens, dtype=np.int64))
+
+
+def _cut(opened: _Opened, draft: IndexSettings, embedder: Embedder) -> Cut:
+    # A short text is cut before a bar could be read.
+    slow = len(opened.document.text) > 200_000 or draft.chunking.strategy == "semantic"
+    meter = Meter("Cutting and counting") if slow else None
+    made = cut(opened.document, opened.digest, draft.chunking, embedder, resources.vector_cache(), meter)
+    if meter:
+        meter.clear()
+    return made
+
+
+def _summary(made: Cut, embedder: Embedder) -> None:
+    lengths = [len(chunk.text) for chunk in made.chunks]
+    chunks = "1 chunk" if len(lengths) == 1 else f"{len(lengths):,} chunks"
+    st.html(
+        f'<p data-testid="chunk-count"><b>{chunks}</b> · {min(lengths):,} to {max(lengths):,} '
+        f"characters · {min(made.tokens):,} to {max(made.tokens):,} tokens</p>"
+    )
+    if made.truncated:
+        which = "1 chunk has" if made.truncated == 1 else f"{made.truncated:,} chunks have"
+        draw.notice(
+            f"{which} more than the {embedder.max_tokens:,} tokens that {embedder.model_id} reads: "
+            "what is greyed out does not count in vector search. Make chunks smaller.",
+            "warning",
+        )
+
+
+def _text(opened: _Opened, made: Cut, embedder: Embedder) -> None:
+    document = opened.document
+    length = len(document.text)
+    around = min(st.session_state.get("chunk_at", 0), max(length - 1, 0))
+    start, stop = made.map.window(length, around)
+    if (start, stop) != (0, length):
+        _walk(made, start, stop, length)
+    mark = opened.mark
+    focus = f"{document.id}:{mark[0]}-{mark[1]}" if mark else ""
+    runs = made.map.runs(start, stop, mark)
+    data = view_data(
+        document.text, runs, lambda n: _label(made, n, embedder), f"{document.id}@{start}", focus
+    )
+    draw_document(data, key="chunk_text")
+
+
+def _walk(made: Cut, start: int, stop: int, length: int) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom", key="chunk_walk"):
+        st.button(
+            "Back",
+            icon=":material/arrow_back:",
+            key="chunk_back",
+            disabled=start == 0,
+            on_click=_go,
+            args=(start - (stop - start),),
+        )
+        st.button(
+            "On",
+            icon=":material/arrow_forward:",
+            key="chunk_on",
+            disabled=stop >= length,
+            on_click=_go,
+            args=(stop,),
+        )
+        st.number_input(
+            "Go to chunk", 1, len(made.chunks), value=None, key="chunk_goto", width=140,
+            on_change=_go_to_chunk, args=(made,), placeholder=f"1 to {len(made.chunks):,}",
+        )  # fmt: skip
+        st.caption(f"Characters {start + 1:,} to {stop:,} of {length:,}")
+
+
+def _go(position: int) -> None:
+    st.session_state["chunk_at"] = max(0, position)
+
+
+def _go_to_chunk(made: Cut) -> None:
+    wanted = st.session_state["chunk_goto"]
+    if wanted:
+        _go(made.chunks[wanted - 1].start)
+
+
+def _label(made: Cut, number: int, embedder: Embedder) -> Label:
+    chunk, tokens, seen = made.chunks[number], made.tokens[number], made.seen[number]
+    facts = [f"{len(chunk.text):,} characters", f"{tokens:,} tokens"]
+    if chunk.pages:
+        pages = chunk.pages[0] if len(chunk.pages) == 1 else f"{chunk.pages[0]} to {chunk.pages[-1]}"
+        facts.append(f"page {pages}" if pages[:1].isdigit() else pages)
+    if chunk.columns:
+        facts.append("table columns repeated")
+    warning = ""
+    if seen < chunk.end:
+        warning = (
+            f"the model reads {embedder.max_tokens:,} tokens: {chunk.end - seen:,} characters cut off"
+        )
+    return Label(number + 1, " · ".join(facts), " › ".join(chunk.heading_path), warning)
+
+
+# Sizes
+
+
+def _sizes(key: str, sizes: SizeTable, characters: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
+    rows = [_size_row("characters", sizes.characters), _size_row("tokens", sizes.tokens)]
+    st.dataframe(rows, hide_index=True, key=f"sizes_{key}")
+    per = f" · {sizes.chunks_per_document:,.1f} a document" if sizes.documents > 1 else ""
+    share = f"{sizes.truncated or 0:,} ({sizes.truncated_share or 0:.1%})"
+    st.caption(
+        f"{sizes.count:,} chunks{per} · {share} past the model's {sizes.max_tokens or 0:,} tokens · "
+        f"{sizes.overlap_characters:,} characters repeated by overlap"
+    )
+    unit = st.segmented_control(
+        "Histogram of",
+        ["Tokens", "Characters"],
+        default="Tokens",
+        key=f"histogram_{key}",
+        label_visibility="collapsed",
+    )
+    values = characters if unit == "Characters" else tokens
+    counts, edges = np.histogram(values, bins=min(30, max(1, len(np.unique(values)))))
+    middles = (edges[:-1] + edges[1:]) / 2
+    st.bar_chart(
+        {str(unit or "Tokens"): np.round(middles, 1).tolist(), "Chunks": counts.tolist()},
+        x=str(unit or "Tokens"), y="Chunks", height=170,
+    )  # fmt: skip
+
+
+def _size_row(unit: str, sizes: Sizes | None) -> dict[str, object]:
+    if sizes is None:
+        return {"Size in": unit}
+    return {
+        "Size in": unit,
+        "Least": sizes.min,
+        "Mean": round(sizes.mean, 1),
+        "Median": round(sizes.median, 1),
+        "95th percentile": round(sizes.p95, 1),
+        "Greatest": sizes.max,
+    }
+
+
+# Indexing
+
+
+def _index(
+    collection: Collection, documents: DocumentsOfVersion, draft: IndexSettings, embedder: Embedder
+) -> None:
+    st.subheader("Index", anchor=False)
+    index_bar(collection)
+    key = (collection.id, documents.version, draft.fingerprint())
+    found: tuple[object, Survey] | None = st.session_state.get("chunk_survey")
+    if found is None or found[0] != key:
+        st.caption("Moving the settings above indexes nothing.")
+        if not st.button(
+            "See what indexing would take", key="chunk_survey_do", help="Cuts the whole collection."
+        ):
+            return
+        meter = Meter("Cutting the collection")
+        try:
+            found = (key, survey(documents, draft.chunking, embedder, resources.vector_cache(), meter))
+        except RankscopeError as error:
+            draw.notice(f"The collection cannot be cut: {error}", "error")
+            return
+        meter.clear()
+        st.session_state["chunk_survey"] = found
+    _plan(found[1], draft)
+
+
+def _plan(plan: Survey, draft: IndexSettings) -> None:
+    if plan.missing:
+        cost = f"{plan.missing:,} of {plan.texts:,} texts have no vector yet"
+        cost += f": {duration(plan.seconds)} at {plan.rate:,.0f} texts a second." if plan.rate else "."
+    else:
+        cost = f"All {plan.texts:,} texts have their vectors already: this is quick."
+    st.markdown(f"**{plan.sizes.count:,} chunks** of {plan.sizes.documents:,} documents. {cost}")
+    same = draft == state.index_settings()
+    st.button(
+        "Index with these settings", key="chunk_index", type="primary", disabled=same,
+        on_click=ask, args=(draft,),
+        help="These are the index's settings already." if same else f"Model {plain(draft.model)}",
+    )  # fmt: skip
+    st.caption("Sizes in the collection")
+    _sizes("collection", plan.sizes, plan.characters, plan.tokens)
+
+
+main()

@@ -1,0 +1,161 @@
+"""Documents: collections, uploads with their results, and what is in the collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from core.collection import Collection, DocumentsOfVersion, FileInfo
+from core.corpus import Corpus
+from core.errors import RankscopeError
+from core.sample import sample_files
+from pages.ui import draw, resources, state
+from pages.ui.collections import collection_bar
+from pages.ui.frame import frame
+from pages.ui.index_bar import ask, index_bar
+from pages.ui.links import open_document
+from pages.ui.plain import plain
+from pages.ui.uploads import add_files, upload_area
+
+
+def main() -> None:
+    frame("documents")
+    collection = state.collection()
+    files = collection.files()
+    st.header(f"Documents of {plain(collection.name)}", anchor=False)
+    collection_bar(collection)
+    index_bar(collection)
+    if not files:
+        _empty(collection)
+    with st.expander("Add documents", expanded=True, key="upload_section"):
+        upload_area(collection)
+    if files:
+        _list(collection, files)
+
+
+def _empty(collection: Collection) -> None:
+    draw.notice("This collection is empty. Add files below, or begin with the sample documents.", "info")
+    st.button("Add the sample documents", key="sample_add", on_click=_add_sample, args=(collection,))
+
+
+def _add_sample(collection: Collection) -> None:
+    add_files(sample_files(), collection)
+
+
+def _list(collection: Collection, files: list[FileInfo]) -> None:
+    documents = _documents(collection, collection.id, collection.version)
+    counts = _chunk_counts(collection, documents)
+    first = dict(zip(reversed(documents.file_hashes), reversed(range(len(documents))), strict=True))
+    st.subheader("In the collection", anchor=False)
+    wanted = st.text_input(
+        "Filter",
+        key="documents_filter",
+        placeholder="Part of a name, title or format",
+        label_visibility="collapsed",
+    ).casefold()
+    titles = {
+        one.file_hash: documents.titles[first[one.file_hash]] for one in files if one.file_hash in first
+    }
+    shown = [
+        one for one in files
+        if wanted in f"{one.name}\n{titles.get(one.file_hash, '')}\n{one.format}".casefold()
+    ]  # fmt: skip
+    st.caption(
+        f"{len(shown):,} of {len(files):,} files · {len(documents):,} documents · "
+        f"{sum(one.characters for one in files):,} characters. Choose rows to open or delete them."
+    )
+    chosen = st.dataframe(
+        [_row(one, titles.get(one.file_hash, ""), counts) for one in shown],
+        hide_index=True,
+        key=f"documents_table_{collection.id}_{collection.version}_{wanted}",
+        on_select="rerun",
+        selection_mode="multi-row",
+        column_config=_COLUMNS,
+    )
+    selected = [shown[row] for row in chosen["selection"]["rows"] if row < len(shown)]
+    if selected:
+        _actions(collection, selected, documents, first)
+
+
+_COLUMNS = {
+    "Name": st.column_config.TextColumn(width="medium", pinned=True),
+    "Title": st.column_config.TextColumn(width="medium"),
+    "Warnings": st.column_config.TextColumn(width="large"),
+    **{
+        name: st.column_config.NumberColumn(format="localized")
+        for name in ("Documents", "Pages", "Characters", "Chunks")
+    },
+}
+
+
+def _row(one: FileInfo, title: str, counts: dict[str, int] | None) -> dict[str, Any]:
+    return {
+        "Name": one.name,
+        "Title": title if one.documents == 1 else f"{title} and {one.documents - 1:,} more",
+        "Format": one.format,
+        "Documents": one.documents,
+        "Pages": one.pages or None,
+        "Characters": one.characters,
+        "Chunks": None if counts is None else counts.get(one.file_hash),
+        "Encoding": one.encoding or "",
+        "Warnings": "; ".join(one.warnings),
+        "Added": one.added_at,
+    }
+
+
+def _actions(
+    collection: Collection,
+    selected: list[FileInfo],
+    documents: DocumentsOfVersion,
+    first: dict[str, int],
+) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", key="documents_actions"):
+        for one in selected[:3]:
+            if one.file_hash in first:
+                open_document(f"Open {plain(one.name)}", documents.ids[first[one.file_hash]])
+        count = "1 file" if len(selected) == 1 else f"{len(selected):,} files"
+        with st.popover(f"Delete {count}", icon=":material/delete:", key="documents_delete_open"):
+            st.write("Delete for good, from the collection and from every index?")
+            st.text("\n".join(one.name for one in selected[:20]) + ("\n…" if len(selected) > 20 else ""))
+            st.button(
+                f"Delete {count} for good",
+                key="documents_delete",
+                type="primary",
+                on_click=_delete,
+                args=(collection, selected),
+            )
+
+
+def _delete(collection: Collection, selected: list[FileInfo]) -> None:
+    for one in selected:
+        try:
+            collection.remove(one.file_hash)
+        except RankscopeError as error:
+            state.notify(str(error))
+    ask()
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _documents(_collection: Collection, collection_id: str, version: int) -> DocumentsOfVersion:
+    return _collection.documents()
+
+
+def _chunk_counts(collection: Collection, documents: DocumentsOfVersion) -> dict[str, int] | None:
+    """File hash → chunks in the index, for the files that are in it; None without an index."""
+    try:
+        served: Corpus | None = resources.corpus(collection)
+    except RankscopeError:
+        return None
+    if served is None:
+        return None
+    file_of = dict(zip(documents.ids, documents.file_hashes, strict=True))
+    counts: dict[str, int] = {}
+    for document_id, count in zip(served.item_ids, np.diff(served.first_chunk).tolist(), strict=True):
+        if document_id in file_of:
+            counts[file_of[document_id]] = counts.get(file_of[document_id], 0) + count
+    return counts
+
+
+main()
