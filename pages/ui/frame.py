@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from core.collection import list_collections
-from pages.ui import state
+from pages.ui import draw, state
 
 Page = Literal["search", "documents", "chunks"]
 
@@ -33,11 +33,16 @@ def frame(active: Page) -> None:
             _menu_link(page == active, label, path)
         _collection_picker()
     for notice in state.take_notices():
-        st.warning(notice)
+        draw.notice(notice, "warning")
+
+
+def has_page(path: str) -> bool:
+    """Whether there is such a page to link to."""
+    return (_ROOT / path).exists()
 
 
 def _menu_link(active: bool, label: str, path: str) -> None:
-    if not (_ROOT / path).exists():
+    if not has_page(path):
         return
     with st.container(key=f"frame_menu_{label.lower()}{'_active' if active else ''}", width="content"):
         try:
@@ -48,7 +53,7 @@ def _menu_link(active: bool, label: str, path: str) -> None:
 
 
 def _collection_picker() -> None:
-    names = list_collections()
+    names = [info.name for info in list_collections()]
     chosen = state.collection().name
     st.session_state["frame_collection"] = chosen
     with st.container(key="frame_picker", width="content"):

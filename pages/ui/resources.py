@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import streamlit as st
 
-from core.collection import Collection, home
+from core.collection import Collection
 from core.corpus import Corpus, build_corpus, is_built
 from core.embedding import load_embedder
 from core.protocols import Embedder, Progress
 from core.settings import IndexSettings
-from core.vectors_cache import VectorCache
+from core.vectors_cache import VectorCache, shared_cache
 
 
 @st.cache_resource(show_spinner=False, max_entries=4)
@@ -22,86 +21,82 @@ def embedder(model_id: str) -> Embedder:
     return load_embedder(model_id)
 
 
-@st.cache_resource(show_spinner=False)
 def vector_cache() -> VectorCache:
     """The vectors of all collections."""
-    return VectorCache(home() / "vectors.sqlite")
+    return shared_cache()
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Served:
-    """The corpora that answer queries, by collection; one build at a time for each."""
+    """A corpus that answers queries, and the collection's version it was made of."""
 
-    corpora: dict[str, Corpus] = field(default_factory=dict)
-    building: dict[str, threading.Lock] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    corpus: Corpus
+    version: int
 
-    def build_lock(self, name: str) -> threading.Lock:
-        with self.lock:
-            return self.building.setdefault(name, threading.Lock())
+
+class _Shelf:
+    """The corpora being searched, by collection; one build at a time for each."""
+
+    def __init__(self) -> None:
+        self.served: dict[str, _Served] = {}
+        self._building: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def building(self, collection: Collection) -> threading.Lock:
+        with self._lock:
+            return self._building.setdefault(str(collection.folder), threading.Lock())
+
+    def get(self, collection: Collection) -> _Served | None:
+        return self.served.get(str(collection.folder))
 
 
 @st.cache_resource(show_spinner=False)
-def _served() -> _Served:
-    return _Served()
+def _shelf() -> _Shelf:
+    return _Shelf()
 
 
 def corpus(collection: Collection) -> Corpus | None:
-    """The newest corpus built under the collection's index settings, read from disk when it is there.
+    """The newest corpus of the collection, read from disk when it was built before.
 
-    It may lack documents added since (see `stale`); None when nothing has been indexed yet.
+    It may lack documents added since (see `stale`) or be cut by earlier index settings (see
+    `Corpus.settings`); None when nothing has been indexed yet.
     """
     settings = collection.settings().index
-    served = _served().corpora.get(_key(collection))
-    if served is not None and served.settings == settings and not _outdated(collection, served):
-        return served
+    served = _shelf().get(collection)
+    if served and served.version == collection.version and served.corpus.settings == settings:
+        return served.corpus
     if is_built(collection, settings):
         return build(collection, settings)
-    return served
+    return served.corpus if served else None
 
 
 def stale(collection: Collection) -> int:
-    """How many files of the collection the served corpus does not hold."""
+    """How many files were added to or removed from the collection since the corpus was built."""
+    held_now = _shelf().get(collection)
+    if held_now and held_now.version == collection.version:
+        return 0
     served = corpus(collection)
     held = set(served.item_ids) if served is not None else set()
-    return sum(1 for document_id in collection.document_ids() if document_id not in held)
+    documents = collection.documents()
+    now = set(documents.ids)
+    added = {
+        file for one, file in zip(documents.ids, documents.file_hashes, strict=True) if one not in held
+    }
+    # A document's id opens with its file's; the file itself is gone from the collection.
+    removed = {one.partition("-")[0] for one in held - now}
+    return len(added) + len(removed)
 
 
-def build(collection: Collection, index_settings: IndexSettings, progress: Progress | None = None) -> Corpus:
+def build(
+    collection: Collection, index_settings: IndexSettings, progress: Progress | None = None
+) -> Corpus:
     """Index the collection and serve the result; until then the corpus before serves on.
 
     Raises Stopped when `progress` does, EmbeddingError when the model cannot be used.
     """
-    key = _key(collection)
-    with _served().build_lock(key):
-        made = build_corpus(collection, index_settings, progress, previous=_served().corpora.get(key))
-        _served().corpora[key] = made
+    with _shelf().building(collection):
+        before = _shelf().get(collection)
+        version = collection.version
+        made = build_corpus(collection, index_settings, progress, before.corpus if before else None)
+        _shelf().served[str(collection.folder)] = _Served(made, version)
     return made
-
-
-def _outdated(collection: Collection, served: Corpus) -> bool:
-    return tuple(collection.document_ids()) != served.item_ids
-
-
-def _key(collection: Collection) -> str:
-    return f"{home()}\0{collection.name}"
-
-
-def _last_file() -> Path:
-    return home() / "last_collection.txt"
-
-
-def last_collection() -> str:
-    """The name of the collection used last on this machine; empty when none was."""
-    try:
-        return _last_file().read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
-
-
-def remember_collection(name: str) -> None:
-    """Open this collection at the next start."""
-    try:
-        _last_file().write_text(name, encoding="utf-8")
-    except OSError:
-        return  # Only a convenience: the next start opens the sample.

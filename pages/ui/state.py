@@ -7,53 +7,72 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from core.collection import Collection, list_collections, open_collection
+from core.collection import Collection, create, list_collections, open_collection, remember, remembered
 from core.errors import CollectionError, SettingsError
-from core.sample import SAMPLE, ensure_sample
+from core.report.tables import Reader
+from core.sample import ensure_sample
 from core.settings import IndexSettings, SearchSettings, Settings
+from core.text import Analyzer
 from core.trace import Trace
-from pages.ui import resources
 
+QUERY_BOX = "query_box"
+PAST_BOX = "past_box"
 _LINK_FIELDS = frozenset(spec.name for spec in fields(SearchSettings))
+_LAST = "last_collection"
 _DEFAULTS = "settings"  # ?settings=default: a link that changes nothing, but says so
 
 
 def collection() -> Collection:
     """The chosen collection: of the link, else of this session, else the one used last, else the sample."""
     named = st.query_params.get("collection")
-    chosen = st.session_state.get("rs_collection")
-    for name in (named, chosen, resources.last_collection()):
+    held: Collection | None = st.session_state.get("rs_collection")
+    if held is not None and held.folder.exists() and named in (None, held.name):
+        return held
+    for name in (named, held and held.name, remembered(_LAST)):
         if not name:
             continue
         try:
             found = open_collection(name)
         except CollectionError as error:
             if name == named:
-                _notice(f"The link names a collection that is not here: {error}")
+                notify(f"The link names a collection that cannot be opened: {error}")
                 del st.query_params["collection"]
             continue
-        if name != chosen:
-            _choose(name)
+        if held is None or found.folder != held.folder:
+            _choose(found)
         return found
-    if SAMPLE not in list_collections():
-        ensure_sample()
-    _choose(SAMPLE)
-    return open_collection(SAMPLE)
+    with st.spinner("Reading the sample documents …"):
+        first = ensure_sample()
+    if first is None:
+        names = [info.name for info in list_collections()]
+        first = open_collection(names[0]) if names else create("My documents")
+    _choose(first)
+    return first
 
 
 def choose_collection(name: str) -> None:
     """Work on another collection from now on. Raises CollectionError when there is none of that name."""
-    open_collection(name)
-    _choose(name)
+    _choose(open_collection(name))
     st.query_params.clear()
     st.query_params["collection"] = name
 
 
-def _choose(name: str) -> None:
-    st.session_state["rs_collection"] = name
-    for key in ("rs_search", "rs_trace", "rs_selected", "rs_draft", "rs_query", "rs_change"):
+def _choose(found: Collection) -> None:
+    st.session_state["rs_collection"] = found
+    for key in (
+        "rs_search",
+        "rs_trace",
+        "rs_selected",
+        "rs_draft",
+        "rs_query",
+        "rs_change",
+        "rs_before",
+        "rs_lines",
+        "rs_reader",
+    ):
         st.session_state.pop(key, None)
-    resources.remember_collection(name)
+    st.session_state.pop(QUERY_BOX, None)
+    remember(_LAST, found.name)
 
 
 def collection_link() -> dict[str, str]:
@@ -77,7 +96,7 @@ def _linked_settings() -> SearchSettings | None:
     try:
         return SearchSettings.from_link(urlencode(linked))
     except SettingsError as error:
-        _notice(f"The settings of the link cannot be used ({error}). The collection's own are used.")
+        notify(f"The settings of the link cannot be used ({error}). The collection's own are used.")
         return None
 
 
@@ -135,6 +154,9 @@ def query() -> str:
 
 def set_query(text: str) -> None:
     """Ask this from now on; it stays in the address, so that a refresh asks it again."""
+    if text != st.session_state.get("rs_query"):
+        for key in ("rs_selected", "rs_lines"):
+            st.session_state.pop(key, None)
     st.session_state["rs_query"] = text
     if text.strip() and len(text) <= 2_000:
         st.query_params["q"] = text
@@ -142,15 +164,61 @@ def set_query(text: str) -> None:
         del st.query_params["q"]
 
 
+def fill_query_box() -> None:
+    """Before the query box is drawn for the first time: the query asked last."""
+    if QUERY_BOX not in st.session_state:
+        st.session_state[QUERY_BOX] = query()
+
+
+def submit_query() -> None:
+    """The query box was entered."""
+    set_query(st.session_state[QUERY_BOX])
+    st.session_state["rs_log"] = bool(query().strip())
+
+
+def ask(text: str) -> None:
+    """Ask this, as if it had been typed and entered."""
+    st.session_state[QUERY_BOX] = text
+    submit_query()
+
+
+def ask_past_query() -> None:
+    """A past query was chosen from the list: ask it again; the list shows its placeholder again."""
+    if st.session_state[PAST_BOX]:
+        ask(st.session_state[PAST_BOX])
+    st.session_state[PAST_BOX] = None
+
+
+def take_log_request() -> bool:
+    """Whether the query was just asked by the person, and not repeated by a refresh; true once."""
+    return st.session_state.pop("rs_log", False)
+
+
+def request_index(settings: IndexSettings) -> None:
+    """Index the collection with these settings in the run that follows."""
+    st.session_state["rs_index"] = settings
+
+
+def take_index_request() -> IndexSettings | None:
+    """The settings to index with now; given once."""
+    return st.session_state.pop("rs_index", None)
+
+
 def trace() -> Trace | None:
     """The trace on show."""
     return st.session_state.get("rs_trace")
 
 
-def set_trace(found: Trace | None, change: str = "") -> None:
-    """Show this trace; `change` says in one sentence how it came about."""
+def set_trace(found: Trace | None, change: str = "", before: Trace | None = None) -> None:
+    """Show this trace; `change` says in one sentence how it came about from the trace `before`."""
     st.session_state["rs_trace"] = found
     st.session_state["rs_change"] = change
+    st.session_state["rs_before"] = before
+
+
+def trace_before() -> Trace | None:
+    """The trace of the same query that was on show before the last change of settings."""
+    return st.session_state.get("rs_before")
 
 
 def change() -> str:
@@ -167,7 +235,25 @@ def select(chunk_id: str | None) -> None:
     st.session_state["rs_selected"] = chunk_id
 
 
-def _notice(text: str) -> None:
+def lines_shown() -> int:
+    """How many lines each column shows."""
+    return st.session_state.get("rs_lines", 20)
+
+
+def show_more_lines() -> None:
+    st.session_state["rs_lines"] = lines_shown() + 20
+
+
+def reader(found: Trace, analyzer: Analyzer) -> Reader:
+    """Reads the chunks of a trace for display; what was read is kept as long as corpus and query stay."""
+    kept: Reader | None = st.session_state.get("rs_reader")
+    if kept is None or not kept.serves(found):
+        kept = st.session_state["rs_reader"] = Reader(found.corpus, found.query, analyzer)
+    return kept
+
+
+def notify(text: str) -> None:
+    """Keep a message for the top of the page."""
     st.session_state.setdefault("rs_notices", []).append(text)
 
 

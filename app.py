@@ -1,0 +1,265 @@
+"""The Search page: a query, every stage side by side, and why each chunk is where it is."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.collection import Collection
+from core.corpus import Corpus
+from core.errors import RankscopeError
+from core.explain import stage_title
+from core.report.figures import flow_positions, rank_flow
+from core.report.tables import chunk_label, columns, flow_rows, flow_stages, strip
+from core.settings import IndexSettings
+from core.trace import Trace
+from pages.ui import draw, resources, state
+from pages.ui.controls import index_controls, search_controls
+from pages.ui.frame import frame, has_page
+from pages.ui.indexing import index_now
+from pages.ui.keep import keep_settings, keep_trace
+from pages.ui.rank_columns import rank_columns
+from pages.ui.searching import current_trace, indexes_of, signals_of
+from pages.ui.suggest import is_sample, suggestions
+from pages.ui.why import CHUNKS_PAGE, chunk_picker, why
+
+DOCUMENTS_PAGE = "pages/documents.py"
+
+
+def main() -> None:
+    frame("search")
+    collection = state.collection()
+    corpus = _ready_corpus(collection)
+    with st.sidebar:
+        search_controls(signals_of(state.trace()), indexes_of(state.trace()))
+        index_controls(state.request_index)
+    if corpus is None:
+        return
+    _query_box(collection)
+    query = state.query()
+    if query.strip():
+        _search(collection, corpus, query)
+    else:
+        _invitation(collection)
+    with st.sidebar, st.expander("Keep and share", key="group_keep"):
+        keep_settings(query)
+
+
+def _ready_corpus(collection: Collection) -> Corpus | None:
+    """The corpus to search; None, with the next step on the page, when there is none yet."""
+    wanted = state.take_index_request()
+    if wanted is not None:
+        made = index_now(collection, wanted)
+        if made is not None:
+            state.set_index_settings(wanted)
+            st.rerun()
+    settings = collection.settings().index
+    corpus = resources.corpus(collection)
+    if not len(collection.documents()):
+        _empty(
+            "No documents yet",
+            f"“{collection.name}” is empty. Add files or a folder on the Documents page, then search them here.",
+        )
+        return None
+    if corpus is None and is_sample(collection):
+        draw.notice(
+            "Preparing the sample collection: this happens once and takes about half a minute.", "info"
+        )
+        corpus = index_now(collection, settings)
+        if corpus is not None:
+            st.rerun()
+        return None
+    if corpus is None:
+        _empty(
+            "Not indexed yet",
+            f"{len(collection.files()):,} files are waiting to be cut, embedded and indexed.",
+        )
+        st.button(
+            "Index now", key="index_now", type="primary", on_click=state.request_index, args=(settings,)
+        )
+        return None
+    _offer_index(collection, corpus, settings)
+    return corpus
+
+
+def _offer_index(collection: Collection, corpus: Corpus, settings: IndexSettings) -> None:
+    changed = resources.stale(collection)
+    if changed:
+        reason = f"{changed:,} file{'s' if changed > 1 else ''} changed since the collection was indexed"
+    elif corpus.settings != settings:
+        reason = "The collection's chunking, model or analyzer changed since it was indexed"
+    else:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="offer_index"):
+        draw.notice(f"{reason}. Results below are of the index before.", "warning")
+        st.button("Index now", key="index_now", on_click=state.request_index, args=(settings,))
+
+
+def _empty(title: str, what_next: str) -> None:
+    with st.container(key="empty_state"):
+        draw.text(title, "rs-empty-title")
+        draw.text(what_next, "rs-quiet")
+        if has_page(DOCUMENTS_PAGE):
+            st.page_link(
+                DOCUMENTS_PAGE,
+                label="Go to Documents",
+                icon=":material/upload_file:",
+                query_params=state.collection_link(),
+                width="content",
+            )
+
+
+def _query_box(collection: Collection) -> None:
+    state.fill_query_box()
+    with st.container(horizontal=True, vertical_alignment="bottom", key="query_row"):
+        with st.form("query_form", border=False, width="stretch"):
+            with st.container(horizontal=True, vertical_alignment="bottom"):
+                st.text_input(
+                    "Query",
+                    key=state.QUERY_BOX,
+                    placeholder="Ask the documents something",
+                    label_visibility="collapsed",
+                    width="stretch",
+                )
+                st.form_submit_button(
+                    "Search",
+                    key="search_button",
+                    type="primary",
+                    icon=":material/search:",
+                    on_click=state.submit_query,
+                )
+        past = list(dict.fromkeys(one.text for one in collection.queries(200)))
+        if past:
+            st.selectbox(
+                "Past queries",
+                past,
+                key=state.PAST_BOX,
+                index=None,
+                placeholder="Past queries",
+                label_visibility="collapsed",
+                on_change=state.ask_past_query,
+                help="Queries asked of this collection; choose one to run it again",
+                width=210,
+            )
+
+
+def _invitation(collection: Collection) -> None:
+    with st.container(key="invitation"):
+        draw.text("Type a query to see what every stage makes of it.", "rs-empty-title")
+        draw.text(
+            "Items are ranked first, then chunks inside the best ones by each index; the lists are fused, "
+            "fused again with the item's rank, cut and merged into passages. Every step is shown with its arithmetic.",
+            "rs-quiet",
+        )
+        for number, text in enumerate(suggestions() if is_sample(collection) else ()):
+            st.button(
+                draw.plain(text),
+                key=f"suggestion_{number}",
+                icon=":material/arrow_forward:",
+                on_click=state.ask,
+                args=(text,),
+            )
+
+
+def _search(collection: Collection, corpus: Corpus, query: str) -> None:
+    trace = current_trace(corpus, query, state.search_settings())
+    if state.take_log_request():
+        settings = state.search_settings()
+        collection.log_query(query, settings.to_link(), {"passages": len(trace.passages)})
+    _results()
+
+
+@st.fragment
+def _results() -> None:
+    """All that follows from the trace; choosing a chunk redraws this part only."""
+    trace = state.trace()
+    if trace is None:
+        return
+    reader = state.reader(trace, _corpus_of(trace).settings.analyzer)
+    for note in dict.fromkeys((*trace.notes, *_corpus_of(trace).notes)):
+        draw.notice(note, "info")
+    if state.change():
+        draw.text(state.change(), "rs-change")
+    rank_columns(
+        strip(trace),
+        columns(trace, reader, state.lines_shown(), state.trace_before()),
+        state.selected(),
+        state.select,
+        state.show_more_lines,
+    )
+    if not trace.passages:
+        draw.notice(
+            "No result. Try other words, switch on more indexes or signals, or raise the depth or the items.",
+            "warning",
+        )
+    position = _selected_position(trace)
+    why_tab, flow_tab, keep_tab = st.tabs(
+        ["Why is this here?", "Rank flow", "Export this trace"], key="below", on_change="rerun"
+    )
+    if why_tab.open:
+        with why_tab:
+            if position is None:
+                draw.text(
+                    "Choose a card above to see its way through all stages, or any other chunk here:",
+                    "rs-quiet",
+                )
+            else:
+                why(trace, reader, position, has_page(CHUNKS_PAGE))
+                draw.text("Another chunk, in the result or not:", "rs-subhead")
+            chunk_picker(trace, reader, state.select)
+    if flow_tab.open:
+        with flow_tab:
+            _flow(trace, position)
+    if keep_tab.open:
+        with keep_tab:
+            keep_trace(trace)
+
+
+def _flow(trace: Trace, selected: int | None) -> None:
+    draw.text(
+        "Each line is a chunk on its way through the stages; a cross ends those that fall out.",
+        "rs-quiet",
+    )
+    st.plotly_chart(
+        rank_flow(trace, selected=selected),
+        key="rank_flow",
+        config={"displayModeBar": False},
+        width="stretch",
+    )
+    with st.expander("The same as a table", key="rank_flow_table"):
+        stages = flow_stages(trace)
+        positions = flow_positions(trace, selected=selected)
+        rows = [
+            (
+                chunk_label(trace.corpus, row["position"]),
+                *(row["ranks"][stage.name] or "–" for stage in stages),
+                stage_title(row["lost"]) if row["lost"] else "",
+            )
+            for row in flow_rows(trace, positions)
+        ]
+        draw.table(
+            ("Chunk", *(stage_title(stage.name) for stage in stages), "Lost at"),
+            rows,
+            numeric=range(1, len(stages) + 1),
+        )
+
+
+def _selected_position(trace: Trace) -> int | None:
+    chosen = state.selected()
+    if chosen is None:
+        return None
+    try:
+        return _corpus_of(trace).position_of(chosen)
+    except KeyError:
+        state.select(None)
+        return None
+
+
+def _corpus_of(trace: Trace) -> Corpus:
+    assert isinstance(trace.corpus, Corpus)
+    return trace.corpus
+
+
+try:
+    main()
+except RankscopeError as error:
+    draw.notice(str(error), "error")

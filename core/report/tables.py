@@ -1,0 +1,396 @@
+"""A trace as plain rows: what the columns of the Search page, the command line and tests read.
+
+Every text of a document leaves here as text; numbers leave as they are, with four digits beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.explain import number, stage_title
+from core.passages import Passage
+from core.settings import SearchSettings
+from core.text import Analyzer
+from core.trace import CorpusView, Ranking, Stage, Trace
+
+SNIPPET = 220
+"""Characters of a chunk shown on a card."""
+
+_GOLDEN_ANGLE = 137.508
+"""Degrees: neighbouring chunks get colours far apart, and no two of a few dozen the same."""
+
+
+def item_label(item: int) -> str:
+    """A, B … Z, AA, AB …: the short name of an item, for one corpus."""
+    label = ""
+    item += 1
+    while item:
+        item, letter = divmod(item - 1, 26)
+        label = chr(ord("A") + letter) + label
+    return label
+
+
+def chunk_label(corpus: CorpusView, position: int) -> str:
+    """The item's letters and the chunk's number in it: B4 is the fourth chunk of item B."""
+    item = int(corpus.item_of[position])
+    first = int(np.searchsorted(corpus.item_of, item))
+    return f"{item_label(item)}{position - first + 1}"
+
+
+def chunk_hue(position: int) -> float:
+    """The colour of a chunk in every column and figure, in degrees of the colour wheel."""
+    return round(position * _GOLDEN_ANGLE % 360, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A stretch of text in pieces, each marked or not; joined, they are the source letter by letter.
+
+    `cut_before` and `cut_after` say whether the text goes on.
+    """
+
+    pieces: tuple[tuple[str, bool], ...]
+    cut_before: bool
+    cut_after: bool
+
+
+def excerpt(text: str, terms: frozenset[str], analyzer: Analyzer, width: int = SNIPPET) -> Excerpt:
+    """The `width` characters of a text that hold most of the terms, with the matches marked."""
+    spans = [(start, end, term) for term, start, end in analyzer.spans_of(text) if term in terms]
+    spans.sort()
+    begin = _densest(spans, width)
+    if begin > 0:
+        # Some words of lead-in, from the start of one.
+        begin = max(0, begin - width // 5)
+        blank = text.find(" ", begin, begin + width // 5)
+        begin = 0 if begin == 0 else blank + 1 if blank >= 0 else begin
+    begin += len(text[begin:]) - len(text[begin:].lstrip())
+    end = min(len(text), begin + width)
+    pieces: list[tuple[str, bool]] = []
+    at = begin
+    for start, stop, _ in spans:
+        start, stop = max(start, at), min(stop, end)
+        if start >= stop:
+            continue
+        if start > at:
+            pieces.append((text[at:start], False))
+        pieces.append((text[start:stop], True))
+        at = stop
+    if at < end:
+        pieces.append((text[at:end], False))
+    return Excerpt(tuple(pieces), begin > 0 and bool(text[:begin].strip()), end < len(text))
+
+
+def _densest(spans: Sequence[tuple[int, int, str]], width: int) -> int:
+    """Start of the window that holds the most different terms, then the most matches; 0 without any."""
+    best, where = (0, 0), 0
+    for index, (start, _, _) in enumerate(spans):
+        inside = []
+        for other in spans[index:]:
+            if other[0] >= start + width * 4 // 5:
+                break
+            inside.append(other[2])
+        if (len(set(inside)), len(inside)) > best:
+            best, where = (len(set(inside)), len(inside)), start
+    return where
+
+
+class Reader:
+    """Describes the chunks, items and passages of one corpus for one query; each is read once."""
+
+    def __init__(self, corpus: CorpusView, query: str, analyzer: Analyzer) -> None:
+        self.corpus = corpus
+        self.query = query
+        self._analyzer = analyzer
+        self._terms = frozenset(analyzer.tokens_of(query))
+        self._chunks: dict[int, dict[str, Any]] = {}
+
+    def serves(self, trace: Trace) -> bool:
+        """Whether what was read still describes this trace."""
+        return trace.corpus is self.corpus and trace.query == self.query
+
+    def chunk(self, position: int) -> dict[str, Any]:
+        """Label, colour, title, heading path, pages, span and excerpt of a chunk."""
+        if position not in self._chunks:
+            chunk = self.corpus.chunk(position)
+            item = int(self.corpus.item_of[position])
+            self._chunks[position] = {
+                **self.chip(position),
+                "item": item_label(item),
+                "document": self.corpus.item_ids[item],
+                "title": self._title(item),
+                "path": list(chunk.heading_path),
+                "pages": list(chunk.pages),
+                "start": chunk.start,
+                "end": chunk.end,
+                **self._excerpt(chunk.text),
+            }
+        return self._chunks[position]
+
+    def chip(self, position: int) -> dict[str, Any]:
+        """What makes a chunk recognisable: id, label, colour."""
+        return {
+            "id": self.corpus.chunk_id(position),
+            "label": chunk_label(self.corpus, position),
+            "hue": chunk_hue(position),
+        }
+
+    def item(self, item: int) -> dict[str, Any]:
+        """Label, title and file name of an item."""
+        return {
+            "id": self.corpus.item_ids[item],
+            "label": item_label(item),
+            "item": item_label(item),
+            "title": self._title(item),
+            "name": self.corpus.item_names[item],
+        }
+
+    def passage(self, trace: Trace, passage: Passage[int]) -> dict[str, Any]:
+        """A merged passage: its members, span, gaps, pages, heading path and the best member's excerpt."""
+        best = self.chunk(passage.best)
+        pages: list[str] = []
+        for member in passage.members:
+            pages += [page for page in self.chunk(member)["pages"] if page not in pages]
+        return {
+            **best,
+            "start": passage.start,
+            "end": passage.end,
+            "pages": pages,
+            "members": [self.chip(member) for member in passage.members],
+            "gaps": [list(gap) for gap in passage.gaps],
+        }
+
+    def _title(self, item: int) -> str:
+        return self.corpus.item_titles[item] or self.corpus.item_names[item]
+
+    def _excerpt(self, text: str) -> dict[str, Any]:
+        found = excerpt(text, self._terms, self._analyzer)
+        return {
+            "excerpt": [list(piece) for piece in found.pieces],
+            "cut_before": found.cut_before,
+            "cut_after": found.cut_after,
+        }
+
+
+def strip(trace: Trace) -> list[dict[str, Any]]:
+    """The stages as a line to read from left to right: name, title, count, out of, milliseconds, on."""
+    settings, corpus = trace.settings, trace.corpus
+    spent = trace.record.milliseconds
+    line = []
+    for stage in trace.stages:
+        if stage.name.startswith("items."):
+            continue
+        step: dict[str, Any] = {
+            "name": stage.name,
+            "title": stage_title(stage.name),
+            "kind": stage.kind,
+            "count": len(stage.ranking),
+            "of": None,
+            "ms": spent.get(stage.name),
+            "on": stage.on,
+            "note": stage.note,
+        }
+        if stage.name == "items":
+            step["of"] = len(corpus.item_ids)
+            parts = [ms for name, ms in spent.items() if name.startswith("items.")]
+            step["ms"] = sum(parts) if parts else None
+        elif stage.name == "kept":
+            step["of"] = len(stage.before)
+        elif stage.name == "fused":
+            step["note"] = stage.note or (
+                f"RRF, k_rrf {settings.k_rrf}"
+                if settings.fusion == "rrf"
+                else f"scores, {settings.fusion}"
+            )
+        line.append(step)
+    return line
+
+
+def columns(
+    trace: Trace, reader: Reader, limit: int = 20, before: Trace | None = None
+) -> list[dict[str, Any]]:
+    """One column for each of: items, every index, fused, score fusion, passages; each at most `limit` lines.
+
+    A line has rank, score (as sorted on), `digits` (the score for display), what `Reader` says of it,
+    `parts` of a fusion, `move` (places gained over the stage before) and, when `before` is the trace
+    that was shown earlier, `was`: its rank there where that differs (0: it was not there).
+    """
+    old = {} if before is None else {stage.name: stage for stage in before.stages}
+    made = []
+    for stage in trace.stages:
+        if stage.name.startswith("items.") or stage.name == "kept":
+            continue
+        column = {
+            "name": stage.name,
+            "title": stage_title(stage.name),
+            "kind": stage.kind,
+            "unit": stage.unit,
+            "on": stage.on,
+            "note": stage.note,
+            "count": len(stage.ranking),
+            "lines": _lines(trace, stage, reader, limit),
+        }
+        if stage.unit != "passage" and stage.name in old:
+            _add_was(stage, old[stage.name], column["lines"])
+        made.append(column)
+    _add_fates(trace, made)
+    return made
+
+
+def _lines(trace: Trace, stage: Stage, reader: Reader, limit: int) -> list[dict[str, Any]]:
+    if stage.unit == "passage":
+        return [
+            {"rank": rank, "score": one.score, "digits": number(one.score), **reader.passage(trace, one)}
+            for rank, one in enumerate(trace.passages[:limit], 1)
+        ]
+    lines = []
+    for hit in stage.ranking.head(limit):
+        described = reader.item(hit.position) if stage.unit == "item" else reader.chunk(hit.position)
+        line = {"rank": hit.rank, "score": hit.score, "digits": number(hit.score), **described}
+        if stage.ranks is not None and stage.terms is not None:
+            line["parts"] = parts(trace.settings, stage, hit.rank - 1)
+            line["move"] = _move(stage, hit.rank)
+        lines.append(line)
+    return lines
+
+
+def parts(settings: SearchSettings, stage: Stage, row: int) -> list[dict[str, Any]]:
+    """For each input of a fusion: its rank of this line (None: not listed), the formula, the term."""
+    if stage.ranks is None or stage.terms is None:
+        return []
+    found = []
+    for column, name in enumerate(stage.inputs):
+        rank, term = int(stage.ranks[row, column]), float(stage.terms[row, column])
+        found.append(
+            {
+                "name": name,
+                "title": _part_title(name),
+                "rank": rank or None,
+                "term": term,
+                "digits": number(term) if rank else "–",
+                "formula": _formula(settings, stage, name, rank),
+            }
+        )
+    return found
+
+
+def _part_title(name: str) -> str:
+    return {"fused": "Own rank", "items": "Item rank"}.get(name) or stage_title(name).removeprefix(
+        "Items, "
+    )
+
+
+def _formula(settings: SearchSettings, stage: Stage, name: str, rank: int) -> str:
+    if not rank:
+        return ""
+    if stage.name == "items":
+        return f"{settings.signal(name.removeprefix('items.')).weight:g}/({settings.k_rrf_items}+{rank})"
+    if stage.name == "scored":
+        weight = settings.passage_weight if name == "fused" else settings.item_weight
+        return f"{weight:g}/({settings.k_rrf_score}+{rank})"
+    if settings.fusion == "rrf":
+        return f"{settings.index(name).weight:g}/({settings.k_rrf}+{rank})"
+    return f"{settings.index(name).weight:g} of {sum(settings.index(n).weight for n in stage.inputs):g}"
+
+
+def _move(stage: Stage, rank: int) -> int:
+    """Places gained: over the chunk's own rank in a score fusion, else over its best rank in any list."""
+    assert stage.ranks is not None
+    ranks = stage.ranks[rank - 1]
+    if stage.name == "scored":
+        return int(ranks[0]) - rank
+    listed = ranks[ranks > 0]
+    return int(listed.min()) - rank if len(listed) else 0
+
+
+def _add_was(stage: Stage, old: Stage, lines: list[dict[str, Any]]) -> None:
+    places = _places(old.ranking)
+    for line, position in zip(lines, stage.ranking.positions[: len(lines)].tolist(), strict=True):
+        was = places.get(position, 0)
+        if old.on and was != line["rank"]:
+            line["was"] = was
+
+
+def _places(ranking: Ranking) -> dict[int, int]:
+    return {position: rank for rank, position in enumerate(ranking.positions.tolist(), 1)}
+
+
+def _add_fates(trace: Trace, made: list[dict[str, Any]]) -> None:
+    """In the column that rules work on, say of each line that does not go on why."""
+    rules = trace.stage("kept")
+    column = next((one for one in made if one["name"] == rules.inputs[0]), None)
+    if column is None:
+        return
+    kept = set(rules.ranking.positions.tolist())
+    for line, position in zip(
+        column["lines"], rules.before.positions[: len(column["lines"])].tolist(), strict=True
+    ):
+        if position not in kept:
+            line["dropped"] = rules.removed.get(position) or f"below the first {rules.limit}: not kept"
+
+
+def moved(old: Trace, new: Trace) -> dict[str, int]:
+    """How the passages differ from those before: moved to another rank, entered, gone; and rescored."""
+    before = {_span(one): (rank, one.score) for rank, one in enumerate(old.passages, 1)}
+    after = {_span(one): (rank, one.score) for rank, one in enumerate(new.passages, 1)}
+    both = before.keys() & after.keys()
+    return {
+        "moved": sum(before[key][0] != after[key][0] for key in both),
+        "entered": len(after.keys() - both),
+        "gone": len(before.keys() - both),
+        "rescored": sum(before[key][1] != after[key][1] for key in both),
+    }
+
+
+def _span(passage: Passage[int]) -> tuple[int, int, int]:
+    return passage.item, passage.start, passage.end
+
+
+def movement_sentence(counts: Mapping[str, int]) -> str:
+    """`moved` in words: "2 results moved, 1 is new, 1 left"."""
+    told = []
+    for key, one, many in (
+        ("moved", "1 result moved", "{} results moved"),
+        ("entered", "1 is new", "{} are new"),
+        ("gone", "1 left", "{} left"),
+    ):
+        if counts[key]:
+            told.append(one if counts[key] == 1 else many.format(counts[key]))
+    if told:
+        return ", ".join(told)
+    return "scores changed, no result moved" if counts["rescored"] else "no result moved"
+
+
+def flow_rows(trace: Trace, positions: Iterable[int]) -> list[dict[str, Any]]:
+    """For each chunk its rank at every stage that is on, and the stage after which it is gone."""
+    stages = flow_stages(trace)
+    places = {stage.name: _flow_places(trace, stage) for stage in stages}
+    rows = []
+    for position in positions:
+        ranks = {name: places[name].get(position) for name in places}
+        last = max((at for at, name in enumerate(ranks) if ranks[name]), default=-1)
+        lost = None if last == len(stages) - 1 or last < 0 else stages[_after(stages, last)].name
+        rows.append({"position": position, "ranks": ranks, "lost": lost})
+    return rows
+
+
+def flow_stages(trace: Trace) -> list[Stage]:
+    """The stages that rank chunks or passages and are on, in order."""
+    return [stage for stage in trace.stages if stage.on and stage.unit != "item"]
+
+
+def _after(stages: Sequence[Stage], last: int) -> int:
+    """The stage that did not pass it on: after any index, that is the first fusion."""
+    if stages[last].kind == "search":
+        return next(at for at, stage in enumerate(stages) if stage.kind != "search")
+    return last + 1
+
+
+def _flow_places(trace: Trace, stage: Stage) -> dict[int, int]:
+    if stage.unit == "passage":
+        return {member: rank for rank, one in enumerate(trace.passages, 1) for member in one.members}
+    return _places(stage.ranking)

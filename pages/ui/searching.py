@@ -1,0 +1,60 @@
+"""From the session's query and settings to the trace on show: replayed where that can be, else searched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.corpus import Corpus
+from core.errors import NeedsSearch
+from core.pipeline import replay, search
+from core.report.knobs import knobs
+from core.report.tables import moved, movement_sentence
+from core.settings import SearchSettings
+from core.trace import Trace
+from pages.ui import state
+
+
+def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace:
+    """The trace of query and settings; the session keeps it, the one before, and a sentence on the change."""
+    shown = state.trace()
+    if shown is None or shown.query != query or shown.corpus is not corpus:
+        found = search(corpus, query, settings)
+        state.set_trace(found)
+        return found
+    if shown.settings == settings:
+        return shown
+    try:
+        found, how = replay(shown, settings), "Recomputed from the recorded search"
+    except NeedsSearch as reason:
+        found = search(corpus, query, settings)
+        how = f"Searched again because the record does not hold: {', '.join(reason.reasons)}"
+    counts = moved(shown, found)
+    told = f"{how}: {movement_sentence(counts)}."
+    if not any(counts.values()):
+        told += why_nothing_moved(shown.settings, settings, signals_of(found), indexes_of(found))
+    state.set_trace(found, told, before=shown)
+    return found
+
+
+def why_nothing_moved(
+    old: SearchSettings, new: SearchSettings, signals: Sequence[str], indexes: Sequence[str]
+) -> str:
+    """A sentence for a change that changed nothing, naming the setting; with a blank before it."""
+    changed = new.changes(old).keys() | old.changes(new).keys()
+    for _, group in knobs(new, signals, indexes):
+        for knob in group:
+            if knob.path in changed:
+                reason = knob.idle or "the results are the same at both values"
+                return f" {knob.label}: {reason}."
+    return ""
+
+
+def signals_of(trace: Trace | None) -> tuple[str, ...]:
+    """The item signals there are: those recorded, else the built-in ones."""
+    recorded = tuple(trace.record.signals) if trace is not None else ()
+    return recorded or ("lexical", "semantic")
+
+
+def indexes_of(trace: Trace | None) -> tuple[str, ...]:
+    """The indexes there are: those recorded, else the built-in ones."""
+    return (tuple(trace.record.searches) if trace is not None else ()) or ("bm25", "vector")
