@@ -22,14 +22,9 @@ def clean(text: str) -> str:
     tab, colour codes of terminals and a leading byte order mark are dropped; lone surrogates become
     U+FFFD. Composed and decomposed letters stay as they are. `clean(clean(x)) == clean(x)`.
     """
-    text = _LINE_END.sub("\n", text.lstrip("\ufeff"))
-    # Dropping a control character can complete a colour code or uncover a mark, so these run to the end.
-    while True:
-        cleaned = _CONTROL.sub("", _TERMINAL_CODE.sub("", text)).lstrip("\ufeff")
-        if cleaned == text:
-            break
-        text = cleaned
-    return _SURROGATE.sub("\ufffd", text)
+    text = _LINE_END.sub("\n", text)
+    text = _CONTROL.sub("", _TERMINAL_CODE.sub("", text))
+    return _SURROGATE.sub("\ufffd", text.lstrip("\ufeff"))
 
 
 def control_characters(text: str) -> int:

@@ -7,6 +7,7 @@ navigation or markup inside words, or gave no offsets; and a tokenizer knows no 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from core.loading.clean import one_line
@@ -133,7 +134,7 @@ class HtmlWriter(HTMLParser):
         elif tag == "table" and self._tables:
             rows = self._tables.pop().rows
             if self._tables:
-                self._tables[-1].add(" ".join(" ".join(filter(None, row)) for row in rows))
+                self._tables[-1].add(" ".join(cell for row in rows for cell in row if cell))
             elif self._kept(" ".join(" ".join(row) for row in rows)):
                 self.draft.table(rows)
 
@@ -167,7 +168,7 @@ class HtmlWriter(HTMLParser):
             text = "\n".join(line.strip(" ") for line in lines).strip("\n")
         if not text.strip():
             return
-        if self._tables:
+        if self._tables and self._tables[-1].open:
             self._tables[-1].add(text)
         elif self._kept(text):
             if self._heading:
@@ -196,9 +197,13 @@ class _Grid:
         self._held: dict[int, int] = {}  # column -> rows below that a merged cell still covers
         self._place: tuple[int, int] | None = None
 
+    @property
+    def open(self) -> bool:
+        """Whether a cell has begun: text before (a caption) is no part of the grid."""
+        return self._place is not None
+
     def row(self) -> None:
         self.rows.append([])
-        self._place = None
 
     def cell(self, columns: int, rows: int) -> None:
         if not self.rows:
@@ -213,11 +218,9 @@ class _Grid:
         row.extend([""] * columns)
 
     def add(self, text: str) -> None:
-        if self._place is None:
-            self.rows.append([text])
-            return
-        row, column = self._place
-        self.rows[row][column] = f"{self.rows[row][column]} {text}".strip()
+        if self._place is not None and text:
+            row, column = self._place
+            self.rows[row][column] = f"{self.rows[row][column]} {text}".lstrip()
 
 
 def _span(written: str | None) -> int:
@@ -259,7 +262,10 @@ def read_html(data: bytes, encoding: str | None) -> Reading:
         writer = _write(markup, only_main=False)
     if writer.left_out:
         warnings = [*warnings, f"{writer.left_out:,} characters outside the page's <main> were left out"]
-    return Reading([writer.draft.finish(writer.page_title)], name, warnings)
+    parsed = writer.draft.finish()
+    # "Leave and pay | Example intranet" holds the site's name: the page's own heading says it better.
+    title = parsed.title if parsed.title in one_line(writer.page_title) else one_line(writer.page_title)
+    return Reading([replace(parsed, title=title or one_line(writer.page_title))], name, warnings)
 
 
 def _write(markup: str, only_main: bool) -> HtmlWriter:

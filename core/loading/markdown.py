@@ -13,13 +13,16 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _NOT_A_PARAGRAPH = re.compile(r"\s*$| {4}|\t| {0,3}(?:[-*+>|]|\d+[.)])(?:\s|$)")
-_TABLE_RULE = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_RULE_CELL = re.compile(r":?-+:?")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 _FIELD = re.compile(r"([A-Za-z_][\w .-]*?):(?:[ \t]+(.*))?$")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _MARKUP = re.compile(r"(\*\*|__|~~|`+)(?=\S)(.+?)(?<=\S)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=\S)([^*]+?)(?<=\S)\*(?![\w*])")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_LONGEST_TITLE = (
+    1000  # characters: the patterns above take quadratic time on a text of nothing but marks
+)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?")
 
 
@@ -71,11 +74,11 @@ def _structure(text: str) -> tuple[list[Heading], list[Table]]:
         atx = _ATX.match(line)
         setext = _SETEXT.match(line) if previous and not _NOT_A_PARAGRAPH.match(previous) else None
         if atx:
-            title = _plain(re.sub(r"(?:^|[ \t]+)#+[ \t]*$", "", atx[2] or ""))
+            title = _plain(_without_closing(atx[2] or ""))
             if title:
                 headings.append(Heading(len(atx[1]), title, start, end))
             previous = ""
-        elif "|" in previous and "|" in line and _TABLE_RULE.match(line):
+        elif "|" in previous and _is_table_rule(line):
             columns, table_start, table_end, rows = previous.strip(), previous_start, end, []
             previous = ""
         elif setext:
@@ -88,8 +91,23 @@ def _structure(text: str) -> tuple[list[Heading], list[Table]]:
     return headings, tables
 
 
+def _is_table_rule(line: str) -> bool:
+    """Whether this is the line of dashes under a table's header, such as |---|:-:|."""
+    cells = line.strip().strip("|").split("|")
+    return "|" in line and all(_RULE_CELL.fullmatch(cell.strip()) for cell in cells)
+
+
+def _without_closing(title: str) -> str:
+    """A heading without the "##" that may close it; "C#" keeps its sign."""
+    title = title.rstrip()
+    opened = title.rstrip("#")
+    return opened if not opened or opened[-1] in " \t" else title
+
+
 def _plain(title: str) -> str:
     """A heading without its inline markup (its text in the document keeps it)."""
+    if len(title) > _LONGEST_TITLE:
+        return one_line(title[:_LONGEST_TITLE])
     title = _LINK.sub(r"\1", title)
     title = _MARKUP.sub(r"\2", title)
     return one_line(_ESCAPE.sub(r"\1", _EMPHASIS.sub(r"\1", title)))

@@ -30,6 +30,7 @@ _NO_TITLE = re.compile(
 )
 _COLUMN_TEXT = 15  # characters: shorter cells make a table, whose rows must stay together
 _COLUMN_ROWS = 3
+_MOST_LINES = 1500  # of a page: no page for reading has more, and looking for columns is quadratic
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,8 @@ def in_reading_order(lines: list[Line]) -> list[Line]:
 
 
 def _gutter(lines: list[Line]) -> float | None:
+    if len(lines) > _MOST_LINES:
+        return None
     gaps: list[tuple[float, float, Line, Line]] = []
     rows: list[list[Line]] = []
     for line in sorted(lines, key=lambda line: -line.top):

@@ -67,15 +67,16 @@ def _take(row: Mapping[str, object], number: int, groups: dict[str, _Group]) -> 
     """Put a line into its document's group; the reason when it cannot be."""
     document = next((str(row[key]) for key in _DOCUMENT if row.get(key) is not None), "")
     text = next((row[key] for key in _TEXT if isinstance(row.get(key), str)), None)
+    title = one_line(clean(str(row.get("title") or document)))
     start, end = row.get("start"), row.get("end")
     if start is None and end is None:
         if not isinstance(text, str) or not text.strip():
             return "neither start and end nor text"
-        groups.setdefault(document, _Group(one_line(clean(document)))).texts.append(text)
+        groups.setdefault(document, _Group(title)).texts.append(text)
         return ""
     if type(start) is not int or type(end) is not int or not 0 <= start < end:
         return f"start {start!r} and end {end!r} are no span"
-    group = groups.setdefault(document, _Group(one_line(clean(document))))
+    group = groups.setdefault(document, _Group(title))
     group.spans.append((number, start, end, text if isinstance(text, str) else None))
     return ""
 
