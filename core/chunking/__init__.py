@@ -71,7 +71,9 @@ def split(
     elif settings.strategy == "recursive":
         found = recursive(layout, ruler, 0, len(text), size, overlap)
     elif embed is None:
-        raise SettingsError("semantic chunking needs an embedding model; load one or choose another strategy")
+        raise SettingsError(
+            "semantic chunking needs an embedding model; load one or choose another strategy"
+        )
     else:
         found = by_meaning(layout, ruler, size, overlap, embed, settings.breakpoint_percentile)
     return _within(layout, ruler, list(found), size)
@@ -103,8 +105,8 @@ def chunk_document(
     count_tokens: CountTokens | None = None,
     embed: Embed | None = None,
 ) -> list[Chunk]:
-    """The chunks of a document with heading path, pages and columns; arguments and errors as for `split`.
+    """The chunks of a document, with heading path, pages and columns; arguments as for `split`.
 
-    Raises ValueError where `document.chunks` holds a span outside the text.
+    Raises SettingsError as `split` does, ValueError where `document.chunks` has a span outside the text.
     """
     return describe(document, split(document, settings, count_tokens, embed))

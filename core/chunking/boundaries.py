@@ -7,23 +7,29 @@ import unicodedata
 from collections.abc import Iterable
 
 _JOINER = "\u200d"
-# What belongs to the sign before it though its category is no mark: joiners, skin tones, tags, half-width
-# voice marks, and the Thai and Lao vowels that are written after their consonant.
+# What belongs to the sign before it though its category is no mark: joiners, skin tones, tags,
+# half-width voice marks, and the Thai and Lao vowels that are written after their consonant.
 _FOLLOWS = frozenset(
     [_JOINER, "\u200c", "\uff9e", "\uff9f", *"\u0e30\u0e32\u0e33\u0e45\u0eb0\u0eb2\u0eb3"]
     + [chr(c) for c in range(0x1F3FB, 0x1F400)]
     + [chr(c) for c in range(0xE0020, 0xE0080)]
 )
 # What belongs to the sign after it: Thai and Lao vowels written first, Arabic number marks.
-_LEADS = frozenset("\u0e40\u0e41\u0e42\u0e43\u0e44\u0ec0\u0ec1\u0ec2\u0ec3\u0ec4\u0600\u0601\u0602\u0603\u0604\u0605\u06dd")
+_LEADS = frozenset(
+    "\u0e40\u0e41\u0e42\u0e43\u0e44\u0ec0\u0ec1\u0ec2\u0ec3\u0ec4\u0600\u0601\u0602\u0603\u0604\u0605\u06dd"
+)
 _FLAG_LETTERS = "".join(chr(c) for c in range(0x1F1E6, 0x1F200))
 _VIRAMA = 9  # canonical combining class of the signs that bind the next consonant to this one
 _FLAG_RUN = 4096  # even; a longer run of flags is judged from its last ones
 
 _ABBREVIATIONS = frozenset(
-    "dr mr mrs ms prof st no nos fig figs eq sec vol pp art approx ca cf vs inc ltd co corp dept est max min "
-    "e.g i.e u.s u.k bzw z.b d.h nr abb vgl evtl ggf usw".split()
+    re.split(
+        " ",
+        "dr mr mrs ms prof st no nos fig figs eq sec vol pp art approx ca cf vs inc ltd co corp dept "
+        "e.g i.e u.s u.k bzw z.b d.h nr abb vgl evtl ggf",
+    )
 )
+_BLANKS = re.compile(r"\s*")
 _STOP = re.compile(
     r"[.!?…؟۔।॥]+[\"'”’»)\]]*(?=\s)"  # a stop and what closes, before a blank
     r"|[。！？｡]+[\"'”’」』）】]*"  # East Asian stops need no blank
@@ -33,7 +39,7 @@ _STOP = re.compile(
 
 
 def joined(text: str, at: int) -> bool:
-    """Whether a cut before character `at` would part one sign: an emoji sequence, a letter and its marks.
+    """Whether a cut before character `at` would part one sign (an emoji sequence, a letter and marks).
 
     Grapheme clusters after Unicode Standard Annex 29, and Thai and Lao vowels kept with their
     consonant. What follows a blank is never joined to it.
@@ -45,7 +51,12 @@ def joined(text: str, at: int) -> bool:
         return before == "\r" and after == "\n"
     if before.isspace() or after.isspace():
         return False
-    if after in _FOLLOWS or before == _JOINER or before in _LEADS or unicodedata.category(after)[0] == "M":
+    if (
+        after in _FOLLOWS
+        or before == _JOINER
+        or before in _LEADS
+        or unicodedata.category(after)[0] == "M"
+    ):
         return True
     if after in _FLAG_LETTERS and before in _FLAG_LETTERS:
         tail = text[max(0, at - _FLAG_RUN) : at]
@@ -86,6 +97,12 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
     """The span without blanks at its ends; empty when it is all blank."""
     piece = text[start:end]
     return end - len(piece.lstrip()), max(start + len(piece.rstrip()), end - len(piece.lstrip()))
+
+
+def skip_blanks(text: str, start: int, end: int) -> int:
+    """The first place in [start, end] that is no blank."""
+    match = _BLANKS.match(text, start, end)
+    return match.end() if match else start
 
 
 def is_blank(text: str, start: int, end: int) -> bool:

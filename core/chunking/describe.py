@@ -54,7 +54,9 @@ def _open(path: list[Heading], heading: Heading) -> None:
     path.append(heading)
 
 
-def _path(document: Document, above: list[Heading], passed: int, start: int, end: int) -> tuple[str, ...]:
+def _path(
+    document: Document, above: list[Heading], passed: int, start: int, end: int
+) -> tuple[str, ...]:
     """Titles of the open headings, with those whose lines open the span."""
     path = list(above)
     position = start

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 
+from core.chunking.boundaries import cut_back, cut_forward, is_blank, skip_blanks
 from core.chunking.ruler import Ruler
-from core.chunking.boundaries import cut_back, cut_forward, is_blank
 from core.types import Document
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -45,19 +45,17 @@ class Layout:
         return [place for span in spans for place in span]
 
     def after_headings(self, start: int, end: int) -> int | None:
-        """Where the text goes on, when text[start:end] is nothing but heading lines."""
+        """Where the text under them begins, when text[start:end] is nothing but heading lines."""
         place = start
         i = bisect_right(self._heading_starts, start) - 1
         if i < 0 or start >= self.headings[i].end:
             i += 1
-        while i < len(self.headings) and is_blank(self.text, place, self.headings[i].start) and place < end:
+        while i < len(self.headings) and is_blank(self.text, place, self.headings[i].start):
             place = max(place, self.headings[i].end)
             i += 1
         if place == start or not is_blank(self.text, place, end):
             return None
-        while place < len(self.text) and self.text[place].isspace():
-            place += 1
-        return place
+        return skip_blanks(self.text, place, len(self.text))
 
     def end(self, start: int, end: int, stop: int) -> int:
         """The end of a chunk from `start`, drawn back so that it parts no sign and no row and leaves no
@@ -65,17 +63,22 @@ class Layout:
         row = self.row_at(end)
         if row and row[0] >= start:
             end = row[0] if row[0] > start else row[1]
-        while not is_blank(self.text, end, stop):
+        while end < stop:
             i = bisect_left(self._heading_starts, end) - 1
-            if i < 0 or self.headings[i].start <= start or not is_blank(self.text, self.headings[i].end, end):
+            if (
+                i < 0
+                or self.headings[i].start <= start
+                or not is_blank(self.text, self.headings[i].end, end)
+            ):
                 break
-            if is_blank(self.text, start, self.headings[i].start):
+            if self.after_headings(start, self.headings[i].start) is not None:
                 break
             end = self.headings[i].start
-        return cut_back(self.text, end, start)
+        end = cut_back(self.text, end, start)
+        return start + len(self.text[start:end].rstrip())
 
     def overlap_start(self, start: int, end: int) -> int:
-        """The start of a chunk that repeats the text before `end`, moved on past a parted row or sign."""
+        """The start of a chunk that repeats text before `end`, moved on past a parted row or sign."""
         row = self.row_at(start)
         return cut_forward(self.text, row[1] if row else start, end) if start < end else start
 
@@ -84,6 +87,4 @@ class Layout:
         start = max(ruler.fit_back(end, overlap), floor + 1) if overlap else end
         while 0 < start < end and not self.text[start - 1].isspace():
             start += 1
-        while start < end and self.text[start].isspace():
-            start += 1
-        return min(self.overlap_start(start, end), end)
+        return self.overlap_start(skip_blanks(self.text, start, end), end)

@@ -7,40 +7,48 @@ from itertools import pairwise
 
 import numpy as np
 
+from core.chunking.boundaries import cut_back, cut_forward, is_blank, sentences, skip_blanks, trim
 from core.chunking.layout import Layout
 from core.chunking.ruler import Characters, Ruler
-from core.chunking.boundaries import cut_back, cut_forward, is_blank, sentences, trim
 
 Span = tuple[int, int]
 Embed = Callable[[Sequence[str]], np.ndarray]
 
-# The library is quadratic in the text it is given, so it gets blocks; the last chunk of a block is cut
-# again from its own start with the next block.
-_BLOCK = 16_384
+# The library is quadratic in the text it is given, so it gets blocks of this many sizes; the last chunk
+# of a block is cut again from its own start with the next block.
+_BLOCK = 16
 
 
-def fixed(layout: Layout, ruler: Ruler, start: int, stop: int, size: int, overlap: int) -> Iterator[Span]:
+def fixed(
+    layout: Layout, ruler: Ruler, start: int, stop: int, size: int, overlap: int
+) -> Iterator[Span]:
     """Windows of `size` that share `overlap`, moved only so far that no sign is parted."""
     start, stop = trim(layout.text, start, stop)
+    last_end = start
     while start < stop:
         end = min(ruler.fit(start, size), stop)
         if end < stop:
             end = cut_back(layout.text, end, start)
+        if end <= last_end:  # the next sign is longer than what the overlap leaves
+            start = cut_forward(layout.text, start + 1, last_end)
+            continue
         yield start, end
+        last_end = end
         if end >= stop:
             return
         start = max(ruler.fit_back(end, overlap) if overlap else end, start + 1)
         start = cut_forward(layout.text, start, end)
         # In characters blanks are text like any other; in tokens a window starts at a word.
         if not isinstance(ruler, Characters) or is_blank(layout.text, start, ruler.fit(start, size)):
-            start = trim(layout.text, start, stop)[0]
+            start = skip_blanks(layout.text, start, stop)
 
 
 def recursive(
     layout: Layout, ruler: Ruler, start: int, stop: int, size: int, overlap: int, markdown: bool = False
 ) -> Iterator[Span]:
     """The spans of semantic-text-splitter, put right where they part a row or leave a heading alone."""
-    width = max(_BLOCK, 16 * size)
+    width = _BLOCK * size
+    start, stop = trim(layout.text, start, stop)
     at, last_start, last_end = start, start - 1, start
     while at < stop:
         block_end = min(at + width, stop)
@@ -58,7 +66,7 @@ def recursive(
             begin = layout.overlap_start(begin, last_end)
             end = layout.end(begin, found, stop)
             body = layout.after_headings(begin, end)
-            if body is not None and not is_blank(layout.text, end, stop):
+            if body is not None and end < stop:
                 end = _with_heading(layout, ruler, begin, body, stop, size, markdown) or end
             if begin <= last_start or end <= last_end:
                 resume = last_end  # the overlap leaves no room for what comes next
@@ -92,7 +100,7 @@ def _with_heading(
     room = size - ruler.cost(start, body)
     if room < 1:
         return None
-    first = _library_spans(layout.text, body, min(body + _BLOCK, stop), ruler, room, 0, markdown)
+    first = _library_spans(layout.text, body, min(body + _BLOCK * size, stop), ruler, room, 0, markdown)
     end = layout.end(body, first[0][1], stop) if first else body
     return end if end > body and ruler.cost(start, end) <= size else None
 
@@ -162,7 +170,7 @@ def by_headings(layout: Layout, ruler: Ruler, size: int, overlap: int) -> Iterat
 
 
 def sections(layout: Layout) -> list[Span]:
-    """From each heading to the next; a heading with no text joins the next section, at the end the last."""
+    """From heading to heading; a heading without text joins the section that follows, else the last."""
     starts = dict.fromkeys([0, *(heading.start for heading in layout.headings), len(layout.text)])
     found: list[Span] = []
     begin: int | None = None
@@ -198,7 +206,8 @@ def _jumps(layout: Layout, units: Sequence[Span], embed: Embed, percentile: floa
         return []
     text = layout.text
     groups = [
-        " ".join(text[start:end] for start, end in units[max(i - 1, 0) : i + 2]) for i in range(len(units))
+        " ".join(text[start:end] for start, end in units[max(i - 1, 0) : i + 2])
+        for i in range(len(units))
     ]
     vectors = np.asarray(embed(groups), dtype=np.float64)
     distances = 1 - np.einsum("ij,ij->i", vectors[:-1], vectors[1:])

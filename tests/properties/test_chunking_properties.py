@@ -15,7 +15,7 @@ from core.types import Document, Heading, Page, Table, make_chunk
 from tests.fakes import HashEmbedder
 
 EMBEDDER = HashEmbedder()
-QUICK = settings(max_examples=1500, deadline=None)
+QUICK = settings(max_examples=60, deadline=None)
 
 
 def thirds(texts: Sequence[str]) -> list[int]:
