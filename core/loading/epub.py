@@ -37,7 +37,7 @@ def read_epub(data: bytes, limits: Limits) -> Reading:
             continue
         if name.encode() in locked:
             raise PasswordNeeded("this EPUB is encrypted (DRM): upload a copy without it")
-        markup = decode_markup(package.read(name), None)[0].replace("\x00", "")
+        markup = decode_markup(package.read(name), None)[0]
         _write_chapter(draft, markup, title)
     warnings = [f"{missing} chapters that the book lists are missing from the file"] if missing else []
     return Reading([draft.finish(title)], warnings=warnings)
@@ -45,10 +45,7 @@ def read_epub(data: bytes, limits: Limits) -> Reading:
 
 def _write_chapter(draft: Draft, markup: str, book_title: str) -> None:
     trial = HtmlWriter(Draft())
-    trial.feed(markup)
-    trial.finish()
+    trial.write(markup)
     if trial.wrote and not trial.wrote_heading and one_line(trial.page_title) != one_line(book_title):
         draft.heading(1, trial.page_title)
-    writer = HtmlWriter(draft)
-    writer.feed(markup)
-    writer.finish()
+    HtmlWriter(draft).write(markup)

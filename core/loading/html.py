@@ -39,7 +39,7 @@ _WIDEST_SPAN = 1000
 
 
 class HtmlWriter(HTMLParser):
-    """Writes the pages fed to it into a draft; `page_title` is the <title> of the last one.
+    """Writes pages into a draft; `page_title` is the <title> of the last one.
 
     With `only_main`, text outside <main> is left out and counted in `left_out`.
     """
@@ -144,8 +144,9 @@ class HtmlWriter(HTMLParser):
         elif not self._skip:
             self._inline.append(data)
 
-    def finish(self) -> None:
-        """Write what is still open; call it at the end of each page."""
+    def write(self, markup: str) -> None:
+        """Write one page; what it leaves open ends with it."""
+        self.feed(_closed(markup))
         self.close()
         self._skip = None
         self._flush()
@@ -270,6 +271,20 @@ def read_html(data: bytes, encoding: str | None) -> Reading:
 
 def _write(markup: str, only_main: bool) -> HtmlWriter:
     writer = HtmlWriter(Draft(), only_main)
-    writer.feed(markup.replace(_BREAK, ""))
-    writer.finish()
+    writer.write(markup)
     return writer
+
+
+def _closed(markup: str) -> str:
+    """The markup without comments, sections and tags that open and never close.
+
+    The tokenizer looks for the end of each of them anew, which takes quadratic time on a file of
+    nothing else (minutes for 100 kB). As in a browser, an open comment hides what follows.
+    """
+    markup = markup.replace(_BREAK, "")
+    comment = markup.find("<!--", markup.rfind("-->") + 1)
+    markup = markup[:comment] if comment >= 0 else markup
+    for opening, closing in (("<![", "]>"), ("<", ">")):
+        last = markup.rfind(closing) + 1
+        markup = markup[:last] + markup[last:].replace(opening, "&lt;" + opening[1:])
+    return markup
