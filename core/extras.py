@@ -19,7 +19,7 @@ def register_index(name: str, factory: Callable[[], Index]) -> None:
     """Let the index that `factory` makes take part under this name; the same name again replaces it.
 
     A corpus that has filled an index of this name keeps it. Installed packages register through the
-    entry point group "rankscope.indexes". Raises SettingsError when the name is taken by a built-in index or is blank.
+    entry point group "rankscope.indexes". Raises SettingsError for a blank or built-in name.
     """
     if not name.strip() or name in BUILT_IN:
         raise SettingsError(

@@ -16,7 +16,7 @@ _WORD = re.compile(r"\w+")
 class HashEmbedder:
     """Bags of hashed words as unit vectors: equal texts are equal, texts without a common word near 0.
 
-    `calls` counts the texts embedded. A text without words gives the first axis.
+    `calls` counts the texts embedded, `queries` the queries. A text without words gives the first axis.
     """
 
     def __init__(self, dimension: int = 64, max_tokens: int = 256, model_id: str = "hash") -> None:
@@ -24,14 +24,18 @@ class HashEmbedder:
         self.dimension = dimension
         self.max_tokens = max_tokens
         self.calls = 0
+        self.queries = 0
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         self.calls += len(texts)
-        return np.array([self.embed_query(text) for text in texts], dtype=np.float32).reshape(
-            len(texts), self.dimension
-        )
+        vectors = [self._vector(text) for text in texts]
+        return np.array(vectors, dtype=np.float32).reshape(len(texts), self.dimension)
 
     def embed_query(self, text: str) -> Vectors:
+        self.queries += 1
+        return self._vector(text)
+
+    def _vector(self, text: str) -> Vectors:
         vector = np.zeros(self.dimension, dtype=np.float32)
         for word in _WORD.findall(text.casefold()):
             digest = hashlib.sha256(word.encode()).digest()
