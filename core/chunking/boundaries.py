@@ -26,9 +26,11 @@ _ABBREVIATIONS = frozenset(
     re.split(
         " ",
         "dr mr mrs ms prof st no nos fig figs eq sec vol pp art approx ca cf vs inc ltd co corp dept "
-        "e.g i.e u.s u.k bzw z.b d.h nr abb vgl evtl ggf",
+        "rev e.g i.e u.s u.k bzw z.b d.h nr abb vgl evtl ggf",
     )
 )
+_LONGEST_WORD = 64
+_BLANK = re.compile(r"\s")
 _BLANKS = re.compile(r"\s*")
 _STOP = re.compile(
     r"[.!?…؟۔।॥]+[\"'”’»)\]]*(?=\s)"  # a stop and what closes, before a blank
@@ -91,6 +93,20 @@ def cut_forward(text: str, at: int, ceiling: int) -> int:
     while at < ceiling and joined(text, at):
         at += 1
     return at
+
+
+def word_back(text: str, at: int, floor: int) -> int:
+    """The blank before the word or identifier that a cut at `at` would part; `at` when there is none.
+
+    Latin letters, digits and signs only: other scripts are written without blanks between words.
+    """
+    if not 0 < at < len(text) or max(text[at - 1], text[at]) >= "\u0250":
+        return at
+    if text[at - 1].isspace() or text[at].isspace():
+        return at
+    begin = max(floor, at - _LONGEST_WORD)
+    place = max((match.end() for match in _BLANK.finditer(text, begin, at)), default=begin)
+    return place if place > begin else at
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:

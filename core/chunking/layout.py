@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 
-from core.chunking.boundaries import cut_back, cut_forward, is_blank, skip_blanks
+from core.chunking.boundaries import cut_back, cut_forward, is_blank, skip_blanks, word_back
 from core.chunking.ruler import Ruler
 from core.types import Document
 
@@ -17,6 +17,20 @@ def encodable(text: str) -> str:
     return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
 
 
+def _rows(document: Document, ruler: Ruler, size: int) -> list[tuple[int, int]]:
+    """Table rows in order; the header goes with the first row where both fit a chunk, else alone."""
+    rows: list[tuple[int, int]] = []
+    for table in document.tables:
+        if table.rows and table.start < table.rows[0][0]:
+            whole = (table.start, table.rows[0][1])
+            if ruler.cost(*whole) <= size:
+                rows += [whole, *table.rows[1:]]
+                continue
+            rows.append((table.start, table.rows[0][0]))
+        rows += table.rows
+    return sorted(row for row in rows if row[0] < row[1])
+
+
 class Layout:
     """Headings and those table rows that fit a chunk, for quick questions about a cut."""
 
@@ -24,8 +38,7 @@ class Layout:
         self.text = text
         self.headings = document.headings
         self._heading_starts = [heading.start for heading in document.headings]
-        rows = sorted(row for table in document.tables for row in table.rows if row[0] < row[1])
-        self.rows = [row for row in rows if ruler.cost(*row) <= size]
+        self.rows = [row for row in _rows(document, ruler, size) if ruler.cost(*row) <= size]
         self._row_starts = [start for start, _ in self.rows]
 
     @property
@@ -58,11 +71,13 @@ class Layout:
         return skip_blanks(self.text, place, len(self.text))
 
     def end(self, start: int, end: int, stop: int) -> int:
-        """The end of a chunk from `start`, drawn back so that it parts no sign and no row and leaves no
-        heading behind without its text."""
+        """The end of a chunk from `start`, drawn back so that it parts no sign, identifier or row and
+        leaves no heading behind without its text."""
         row = self.row_at(end)
         if row and row[0] >= start:
             end = row[0] if row[0] > start else row[1]
+        elif end < stop:
+            end = word_back(self.text, end, start)
         while end < stop:
             i = bisect_left(self._heading_starts, end) - 1
             if (
