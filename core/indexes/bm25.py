@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import RankscopeError, SettingsError
-from core.indexes._checks import check_allowed, check_query
+from core.indexes.checks import check_allowed, check_query
 from core.protocols import Positions
 from core.text import Analyzer
 from core.trace import Ranking

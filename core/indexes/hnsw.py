@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import RankscopeError, SettingsError
-from core.indexes._checks import check_k
+from core.indexes.checks import check_k
 from core.indexes.vectors import VectorIndex, checked_matrix, checked_vector, cosines
 from core.protocols import Embedder, Positions, Progress, Vectors
 from core.trace import Ranking
@@ -28,6 +28,7 @@ _FORMAT = 1
 _SPACE = "cosine"
 _BLOCK = 1_000
 _SEED = 20_231_104
+_ROUNDING = 1e-5
 
 
 @lru_cache(maxsize=1)
@@ -46,8 +47,9 @@ def unavailable_reason() -> str:
 class HnswIndex(VectorIndex):
     """Vector index that looks at a part of the vectors only; interface and scores of `VectorIndex`.
 
-    The scores of what the graph finds are the exact cosines. A search restricted by `allowed`, or for
-    all chunks, is exact: a graph may not reach enough of the chunks a filter leaves. The graph is
+    The scores of what the graph finds are the exact cosines. A search restricted by `allowed` is exact:
+    a graph may not reach enough of the chunks a filter leaves. So is one with as many candidates (ef,
+    or k where that is more) as there are chunks. The graph is
     built with one thread and a fixed seed, so that the same vectors give the same graph and the same
     rankings; n threads would build about n times faster, and differently each time. It holds a second
     copy of the vectors in memory. Vectors added later join it at the next search.
@@ -116,10 +118,13 @@ class HnswIndex(VectorIndex):
         k, vector = check_k(k), checked_vector(vector, self.embedder)
         with self._lock:
             matrix = self.matrix
-            if allowed is not None or k >= len(matrix):
+            # The graph hands over all candidates that it keeps, not the k it thinks nearest: so a
+            # smaller k gives the head of the same ranking, and ties are cut by position.
+            candidates = max(k, ef or self.ef)
+            if allowed is not None or candidates >= len(matrix):
                 found = None
             else:
-                found = self._grown().nearest(vector, k, ef or self.ef)
+                found = self._grown().nearest(vector, k, candidates)
         if found is None:
             return super().search_vector(vector, k, allowed)
         return Ranking.order(found, cosines(matrix[found], vector), k)
@@ -243,14 +248,19 @@ class _Graph:
                 progress(self.count, total)
 
     def nearest(self, query: Vectors, k: int, ef: int) -> NDArray[np.int64] | None:
-        """Labels of `k` near vectors, or None when the graph does not reach that many."""
+        """Labels of `k` near vectors out of `ef` >= k candidates, and of those as near as the k-th.
+
+        None when the graph does not reach that many.
+        """
         with self._lock:
             self._index.set_ef(ef)
             try:
-                labels, _ = self._index.knn_query(query, k=k, num_threads=1)
+                labels, distances = self._index.knn_query(query, k=ef, num_threads=1)
             except RuntimeError:
                 return None
-        return labels[0].astype(np.int64)
+        # hnswlib sums in another order than we do: what it holds to be equal within rounding is kept.
+        kept = np.searchsorted(distances[0], distances[0][k - 1] + _ROUNDING, side="right")
+        return labels[0][:kept].astype(np.int64)
 
     def save(self, path: Path) -> None:
         with self._lock:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import EmbeddingError
-from core.indexes._checks import check_allowed, check_k, check_query
+from core.indexes.checks import check_allowed, check_k, check_query
 from core.protocols import Embedder, Positions, Vectors
 from core.trace import Ranking
 from core.types import Chunk
