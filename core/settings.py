@@ -215,7 +215,7 @@ class ChunkSettings(_Settings):
     """How a document is cut."""
 
     strategy: str = setting(
-        "recursive",
+        "headings",
         "How documents are cut: " + "; ".join(f"{k}: {v}" for k, v in STRATEGIES.items()) + ".",
         label="Strategy",
         choices=tuple(STRATEGIES),
