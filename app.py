@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import streamlit as st
 
 from core.collection import Collection
@@ -10,88 +13,74 @@ from core.errors import RankscopeError
 from core.explain import stage_title
 from core.report.figures import flow_positions, rank_flow
 from core.report.tables import chunk_label, columns, flow_rows, flow_stages, strip
-from core.settings import IndexSettings
 from core.trace import Trace
 from pages.ui import draw, resources, state
 from pages.ui.controls import index_controls, search_controls
 from pages.ui.frame import frame, has_page
-from pages.ui.indexing import index_now
+from pages.ui.index_bar import ask as ask_for_index
+from pages.ui.index_bar import index_bar
 from pages.ui.keep import keep_settings, keep_trace
+from pages.ui.plain import plain
 from pages.ui.rank_columns import rank_columns
 from pages.ui.searching import current_trace, indexes_of, signals_of
 from pages.ui.suggest import is_sample, suggestions
 from pages.ui.why import CHUNKS_PAGE, chunk_picker, why
 
+_PLAIN_WORDS = re.compile(r"[\w\s,.?'’-]+")  # nothing in it that a label would read as Markdown
 DOCUMENTS_PAGE = "pages/documents.py"
 
 
 def main() -> None:
     frame("search")
     collection = state.collection()
-    corpus = _ready_corpus(collection)
+    corpus, indexing = _ready_corpus(collection)
     with st.sidebar:
-        search_controls(signals_of(state.trace()), indexes_of(state.trace()))
-        index_controls(state.request_index)
-    if corpus is None:
-        return
-    _query_box(collection)
-    query = state.query()
-    if query.strip():
-        _search(collection, corpus, query)
-    else:
-        _invitation(collection)
-    with st.sidebar, st.expander("Keep and share", key="group_keep"):
-        keep_settings(query)
+        loss = search_controls(signals_of(state.trace()), indexes_of(state.trace()))
+        index_controls(ask_for_index)
+    if corpus is not None:
+        _query_box(collection)
+        if state.query().strip():
+            _search(collection, corpus, state.query())
+        else:
+            _invitation(collection)
+        if state.search_settings().vector == "hnsw":
+            loss.caption(_loss_sentence(corpus))
+        with st.sidebar, st.expander("Keep and share", key="group_keep"):
+            keep_settings(state.query())
+    if indexing is not None:
+        indexing()
 
 
-def _ready_corpus(collection: Collection) -> Corpus | None:
-    """The corpus to search; None, with the next step on the page, when there is none yet."""
-    wanted = state.take_index_request()
-    if wanted is not None:
-        made = index_now(collection, wanted)
-        if made is not None:
-            state.set_index_settings(wanted)
-            st.rerun()
-    settings = collection.settings().index
-    corpus = resources.corpus(collection)
-    if not len(collection.documents()):
+def _loss_sentence(corpus: Corpus) -> str:
+    settings = state.search_settings()
+    share = resources.loss(corpus, settings)
+    if share is None:
+        return "Vectors are searched exactly: hnswlib cannot be imported."
+    depth = min(settings.index("vector").depth, len(corpus))
+    return f"Measured loss against exact search: {share:.1%} of the first {depth:,}."
+
+
+def _ready_corpus(collection: Collection) -> tuple[Corpus | None, Callable[[], None] | None]:
+    """The corpus to search, None where there is none yet; and the indexing that was asked for, if any.
+
+    What to do next is then on the page.
+    """
+    if not collection.files():
         _empty(
             "No documents yet",
-            f"“{collection.name}” is empty. Add files or a folder on the Documents page, then search them here.",
+            f"“{collection.name}” is empty. Add files or a folder on the Documents page, "
+            "then search them here.",
         )
-        return None
-    if corpus is None and is_sample(collection):
-        draw.notice(
-            "Preparing the sample collection: this happens once and takes about half a minute.", "info"
-        )
-        corpus = index_now(collection, settings)
-        if corpus is not None:
-            st.rerun()
-        return None
-    if corpus is None:
-        _empty(
-            "Not indexed yet",
-            f"{len(collection.files()):,} files are waiting to be cut, embedded and indexed.",
-        )
-        st.button(
-            "Index now", key="index_now", type="primary", on_click=state.request_index, args=(settings,)
-        )
-        return None
-    _offer_index(collection, corpus, settings)
-    return corpus
-
-
-def _offer_index(collection: Collection, corpus: Corpus, settings: IndexSettings) -> None:
-    changed = resources.stale(collection)
-    if changed:
-        reason = f"{changed:,} file{'s' if changed > 1 else ''} changed since the collection was indexed"
-    elif corpus.settings != settings:
-        reason = "The collection's chunking, model or analyzer changed since it was indexed"
-    else:
-        return
-    with st.container(horizontal=True, vertical_alignment="center", key="offer_index"):
-        draw.notice(f"{reason}. Results below are of the index before.", "warning")
-        st.button("Index now", key="index_now", on_click=state.request_index, args=(settings,))
+        return None, None
+    corpus = resources.corpus(collection)
+    if corpus is None and is_sample(collection) and state.first_time("index the sample"):
+        # It is there to be searched at once; whoever presses Stop is not asked again.
+        ask_for_index()
+    with st.container(key="search_index"):
+        indexing = index_bar(collection)
+    if corpus is not None:
+        resources.warm(corpus.settings.model)
+    return corpus, indexing
 
 
 def _empty(title: str, what_next: str) -> None:
@@ -111,22 +100,24 @@ def _empty(title: str, what_next: str) -> None:
 def _query_box(collection: Collection) -> None:
     state.fill_query_box()
     with st.container(horizontal=True, vertical_alignment="bottom", key="query_row"):
-        with st.form("query_form", border=False, width="stretch"):
-            with st.container(horizontal=True, vertical_alignment="bottom"):
-                st.text_input(
-                    "Query",
-                    key=state.QUERY_BOX,
-                    placeholder="Ask the documents something",
-                    label_visibility="collapsed",
-                    width="stretch",
-                )
-                st.form_submit_button(
-                    "Search",
-                    key="search_button",
-                    type="primary",
-                    icon=":material/search:",
-                    on_click=state.submit_query,
-                )
+        with (
+            st.form("query_form", border=False, width="stretch"),
+            st.container(horizontal=True, vertical_alignment="bottom"),
+        ):
+            st.text_input(
+                "Query",
+                key=state.QUERY_BOX,
+                placeholder="Ask the documents something",
+                label_visibility="collapsed",
+                width="stretch",
+            )
+            st.form_submit_button(
+                "Search",
+                key="search_button",
+                type="primary",
+                icon=":material/search:",
+                on_click=state.submit_query,
+            )
         past = list(dict.fromkeys(one.text for one in collection.queries(200)))
         if past:
             st.selectbox(
@@ -146,13 +137,14 @@ def _invitation(collection: Collection) -> None:
     with st.container(key="invitation"):
         draw.text("Type a query to see what every stage makes of it.", "rs-empty-title")
         draw.text(
-            "Items are ranked first, then chunks inside the best ones by each index; the lists are fused, "
-            "fused again with the item's rank, cut and merged into passages. Every step is shown with its arithmetic.",
+            "Items are ranked first, then chunks inside the best ones by each index; the lists are "
+            "fused, fused again with the item's rank, cut and merged into passages. Every step is shown "
+            "with its arithmetic.",
             "rs-quiet",
         )
         for number, text in enumerate(suggestions() if is_sample(collection) else ()):
             st.button(
-                draw.plain(text),
+                text if _PLAIN_WORDS.fullmatch(text) else plain(text),
                 key=f"suggestion_{number}",
                 icon=":material/arrow_forward:",
                 on_click=state.ask,
@@ -175,8 +167,10 @@ def _results() -> None:
     if trace is None:
         return
     reader = state.reader(trace, _corpus_of(trace).settings.analyzer)
-    for note in dict.fromkeys((*trace.notes, *_corpus_of(trace).notes)):
+    for note in trace.notes:
         draw.notice(note, "info")
+    for note in _corpus_of(trace).notes:
+        draw.text(note, "rs-quiet")
     if state.change():
         draw.text(state.change(), "rs-change")
     rank_columns(
@@ -188,7 +182,8 @@ def _results() -> None:
     )
     if not trace.passages:
         draw.notice(
-            "No result. Try other words, switch on more indexes or signals, or raise the depth or the items.",
+            "No result. Try other words, switch on more indexes or signals, or raise the depth or the "
+            "items.",
             "warning",
         )
     position = _selected_position(trace)

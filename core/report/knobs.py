@@ -27,7 +27,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One control. `path` is the field's dotted name as in a link; `part` the index or signal it is of."""
+    """One control. `path`: the field's dotted name as in a link; `part`: its index or signal."""
 
     path: str
     part: str

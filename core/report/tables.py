@@ -60,8 +60,7 @@ class Excerpt:
 
 def excerpt(text: str, terms: frozenset[str], analyzer: Analyzer, width: int = SNIPPET) -> Excerpt:
     """The `width` characters of a text that hold most of the terms, with the matches marked."""
-    spans = [(start, end, term) for term, start, end in analyzer.spans_of(text) if term in terms]
-    spans.sort()
+    spans = sorted((start, end, term) for term, start, end in analyzer.spans_of(text) if term in terms)
     begin = _densest(spans, width)
     if begin > 0:
         # Some words of lead-in, from the start of one.
@@ -72,7 +71,7 @@ def excerpt(text: str, terms: frozenset[str], analyzer: Analyzer, width: int = S
     end = min(len(text), begin + width)
     pieces: list[tuple[str, bool]] = []
     at = begin
-    for start, stop, _ in spans:
+    for start, stop in _joined(spans):
         start, stop = max(start, at), min(stop, end)
         if start >= stop:
             continue
@@ -83,6 +82,17 @@ def excerpt(text: str, terms: frozenset[str], analyzer: Analyzer, width: int = S
     if at < end:
         pieces.append((text[at:end], False))
     return Excerpt(tuple(pieces), begin > 0 and bool(text[:begin].strip()), end < len(text))
+
+
+def _joined(spans: Sequence[tuple[int, int, str]]) -> list[tuple[int, int]]:
+    """Overlapping spans as one: a compound holds its parts."""
+    made: list[tuple[int, int]] = []
+    for start, end, _ in spans:
+        if made and start <= made[-1][1]:
+            made[-1] = (made[-1][0], max(end, made[-1][1]))
+        else:
+            made.append((start, end))
+    return made
 
 
 def _densest(spans: Sequence[tuple[int, int, str]], width: int) -> int:
@@ -150,7 +160,7 @@ class Reader:
         }
 
     def passage(self, trace: Trace, passage: Passage[int]) -> dict[str, Any]:
-        """A merged passage: its members, span, gaps, pages, heading path and the best member's excerpt."""
+        """A merged passage: members, span, gaps, pages; the best member's heading path and excerpt."""
         best = self.chunk(passage.best)
         pages: list[str] = []
         for member in passage.members:
@@ -213,7 +223,7 @@ def strip(trace: Trace) -> list[dict[str, Any]]:
 def columns(
     trace: Trace, reader: Reader, limit: int = 20, before: Trace | None = None
 ) -> list[dict[str, Any]]:
-    """One column for each of: items, every index, fused, score fusion, passages; each at most `limit` lines.
+    """A column for items, every index, fused, score fusion and passages, at most `limit` lines each.
 
     A line has rank, score (as sorted on), `digits` (the score for display), what `Reader` says of it,
     `parts` of a fusion, `move` (places gained over the stage before) and, when `before` is the trace
@@ -224,7 +234,7 @@ def columns(
     for stage in trace.stages:
         if stage.name.startswith("items.") or stage.name == "kept":
             continue
-        column = {
+        column: dict[str, Any] = {
             "name": stage.name,
             "title": stage_title(stage.name),
             "kind": stage.kind,
@@ -298,7 +308,7 @@ def _formula(settings: SearchSettings, stage: Stage, name: str, rank: int) -> st
 
 
 def _move(stage: Stage, rank: int) -> int:
-    """Places gained: over the chunk's own rank in a score fusion, else over its best rank in any list."""
+    """Places gained: over its own rank in a score fusion, else over its best rank in any list."""
     assert stage.ranks is not None
     ranks = stage.ranks[rank - 1]
     if stage.name == "scored":

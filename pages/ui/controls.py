@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import SettingsError
+from core.explain import stage_title
 from core.report.knobs import Knob, knobs, with_value
 from core.settings import IndexSettings, SearchSettings
 from core.text import LANGUAGES, Analyzer
 from pages.ui import state
+from pages.ui.plain import plain
 
 _OPEN = ("Item stage", "Indexes", "Fusion")
 
 
-def search_controls(signals: Sequence[str], indexes: Sequence[str]) -> None:
-    """One widget for every setting; a change is saved at once. `signals`, `indexes`: those there are."""
+def search_controls(signals: Sequence[str], indexes: Sequence[str]) -> DeltaGenerator:
+    """One widget for every setting; a change is saved at once. `signals`, `indexes`: those there are.
+
+    Returns the place below the vector search's settings, for the loss that is measured later.
+    """
     settings = state.search_settings()
     changed = settings.changes()
     with st.container(horizontal=True, vertical_alignment="center", key="controls_head"):
@@ -31,16 +38,15 @@ def search_controls(signals: Sequence[str], indexes: Sequence[str]) -> None:
             on_click=lambda: state.set_search_settings(SearchSettings()),
             help="Set every search setting to its default",
         )
+    loss = st.empty()
     for title, group in knobs(settings, signals, indexes):
         differing = [knob for knob in group if knob.value != knob.default]
         mark = f" :blue-badge[{len(differing)} changed]" if differing else ""
         with st.expander(title + mark, expanded=title in _OPEN or bool(differing), key=f"group_{title}"):
-            part = ""
             for knob in group:
-                if knob.part != part:
-                    part = knob.part
-                    st.caption(f"**{part}**")
                 _control(knob)
+            if title == "Vector search":
+                loss = st.empty()
             if differing:
                 st.button(
                     "Reset these",
@@ -50,6 +56,7 @@ def search_controls(signals: Sequence[str], indexes: Sequence[str]) -> None:
                     on_click=_reset,
                     args=(differing,),
                 )
+    return loss
 
 
 def _reset(group: list[Knob]) -> None:
@@ -66,7 +73,7 @@ def widget_key(path: str) -> str:
 
 def _control(knob: Knob) -> None:
     key = widget_key(knob.path)
-    label = knob.label
+    label = f"**{_part_title(knob.part)}**" if knob.path.endswith(".on") else knob.label
     if knob.value != knob.default:
         label += f" :gray[· default {_shown(knob.default)}]"
     help = f"{knob.help} Default: {_shown(knob.default)}."
@@ -81,6 +88,13 @@ def _control(knob: Knob) -> None:
         _number(knob, key, label, common)
     if knob.idle:
         st.caption(f"Moves nothing: {knob.idle}.")
+
+
+def _part_title(part: str) -> str:
+    title = stage_title(part)
+    if title == part:
+        return part.capitalize() if re.fullmatch("[a-z ]+", part) else plain(part)
+    return title
 
 
 def _shown(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any, Literal
@@ -19,11 +18,6 @@ def notice(value: str, kind: Literal["info", "warning", "error"]) -> None:
     """A message in a box, as plain text."""
     role = "status" if kind == "info" else "alert"
     st.html(f'<div class="rs-notice rs-{kind}" role="{role}">{escape(value)}</div>')
-
-
-def plain(value: str) -> str:
-    """A text for a label that Streamlit would read as Markdown, so that it shows letter by letter."""
-    return re.sub(r"([\\`*_{}\[\]()<>#+\-.!|~$:])", r"\\\1", value)
 
 
 def chip(label: str, hue: float) -> str:

@@ -19,13 +19,16 @@ _MENU: tuple[tuple[Page, str, str], ...] = (
     ("documents", "Documents", "pages/documents.py"),
     ("chunks", "Chunks", "pages/chunks.py"),
 )
+_ICON = str(Path(__file__).parent / "icon.svg")
 _CSS = (Path(__file__).parent / "frame.css").read_text(encoding="utf-8")
 
 
 def frame(active: Page) -> None:
     """Call first on every page: page settings, style, wordmark, menu, collection picker, notices."""
     title = next(label for page, label, _ in _MENU if page == active)
-    st.set_page_config(page_title=f"{title} · Rankscope", page_icon=":material/stacks:", layout="wide")
+    st.set_page_config(
+        page_title=f"{title} · Rankscope", page_icon=_ICON, layout="wide", initial_sidebar_state=304
+    )
     st.html(f"<style>{_CSS}</style>")
     with st.container(horizontal=True, vertical_alignment="center", key="frame_header"):
         st.html('<span class="rs-wordmark">Rankscope</span>', width="content")

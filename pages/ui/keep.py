@@ -1,4 +1,4 @@
-"""Keep and share: settings as TOML, a link and a Python script; the trace as JSON, CSV and a TREC run."""
+"""Keep and share: settings as TOML, link and Python script; a trace as JSON, CSV and TREC run."""
 
 from __future__ import annotations
 

@@ -107,13 +107,15 @@ function card(line, column) {
   score.title = `${column.title} score ${line.score}`;
   top.append(score);
   node.append(top);
-  const title = el("div", "title", line.title);
-  title.title = line.title;
+  const path = (line.path || []).filter((part) => part !== line.title);
+  const full = [line.title, ...path].join(" › ");
+  const title = el("div", "title", path.length ? path[path.length - 1] : line.title);
+  title.title = full;
   node.append(title);
-  if (line.path && line.path.length) {
-    const path = el("div", "path", line.path.join(" › "));
-    path.title = path.textContent;
-    node.append(path);
+  if (path.length) {
+    const above = el("div", "path", [line.title, ...path.slice(0, -1)].join(" › "));
+    above.title = full;
+    node.append(above);
   }
   if (column.unit === "item" && line.name !== line.title) node.append(el("div", "path", line.name));
   if (line.parts) node.append(sums(line));

@@ -11,7 +11,8 @@ from core.collection import Collection
 from core.corpus import Corpus, build_corpus, is_built
 from core.embedding import load_embedder
 from core.protocols import Embedder, Progress
-from core.settings import IndexSettings
+from core.report.loss import vector_loss
+from core.settings import IndexSettings, SearchSettings
 from core.vectors_cache import VectorCache, shared_cache
 
 
@@ -53,6 +54,28 @@ class _Shelf:
 @st.cache_resource(show_spinner=False)
 def _shelf() -> _Shelf:
     return _Shelf()
+
+
+@st.cache_data(show_spinner=False, max_entries=64)
+def _loss(fingerprint: str, settings: SearchSettings, _corpus: Corpus) -> float | None:
+    return vector_loss(_corpus, settings)
+
+
+def loss(corpus: Corpus, settings: SearchSettings) -> float | None:
+    """`vector_loss`, measured once for the same corpus and vector settings."""
+    own = SearchSettings(
+        vector=settings.vector,
+        hnsw_m=settings.hnsw_m,
+        hnsw_ef_construction=settings.hnsw_ef_construction,
+        hnsw_ef=settings.hnsw_ef,
+    ).with_index("vector", depth=settings.index("vector").depth)
+    return _loss(corpus.fingerprint, own, corpus)
+
+
+@st.cache_resource(show_spinner=False)
+def warm(model_id: str) -> None:
+    """Let the model load while the person still types: its first use takes seconds."""
+    threading.Thread(target=embedder(model_id).embed_query, args=("warm",), daemon=True).start()
 
 
 def corpus(collection: Collection) -> Corpus | None:

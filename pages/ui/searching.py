@@ -1,4 +1,4 @@
-"""From the session's query and settings to the trace on show: replayed where that can be, else searched."""
+"""From query and settings to the trace on show: replayed where that can be, else searched."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pages.ui import state
 
 
 def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace:
-    """The trace of query and settings; the session keeps it, the one before, and a sentence on the change."""
+    """The trace of query and settings; the session keeps it, the one before, and what changed."""
     shown = state.trace()
     if shown is None or shown.query != query or shown.corpus is not corpus:
         found = search(corpus, query, settings)

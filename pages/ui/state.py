@@ -1,4 +1,4 @@
-"""All that a browser session remembers, behind named functions: no page reads session_state by itself."""
+"""All that a browser session remembers, behind named functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEFAULTS = "settings"  # ?settings=default: a link that changes nothing, but sa
 
 
 def collection() -> Collection:
-    """The chosen collection: of the link, else of this session, else the one used last, else the sample."""
+    """The collection of the link, else of this session, else the one used last, else the sample."""
     named = st.query_params.get("collection")
     held: Collection | None = st.session_state.get("rs_collection")
     if held is not None and held.folder.exists() and named in (None, held.name):
@@ -81,7 +81,7 @@ def collection_link() -> dict[str, str]:
 
 
 def search_settings() -> SearchSettings:
-    """This session's search settings: at first those of the link, else those saved with the collection."""
+    """This session's search settings: first those of the link, else those saved with the collection."""
     chosen = collection()
     if "rs_search" not in st.session_state:
         st.session_state["rs_search"] = _linked_settings() or chosen.settings().search
@@ -194,14 +194,14 @@ def take_log_request() -> bool:
     return st.session_state.pop("rs_log", False)
 
 
-def request_index(settings: IndexSettings) -> None:
-    """Index the collection with these settings in the run that follows."""
-    st.session_state["rs_index"] = settings
-
-
-def take_index_request() -> IndexSettings | None:
-    """The settings to index with now; given once."""
-    return st.session_state.pop("rs_index", None)
+def first_time(what: str) -> bool:
+    """True once in a session for each collection and `what`."""
+    done: set[tuple[str, str]] = st.session_state.setdefault("rs_done", set())
+    step = (collection().id, what)
+    if step in done:
+        return False
+    done.add(step)
+    return True
 
 
 def trace() -> Trace | None:
@@ -245,7 +245,7 @@ def show_more_lines() -> None:
 
 
 def reader(found: Trace, analyzer: Analyzer) -> Reader:
-    """Reads the chunks of a trace for display; what was read is kept as long as corpus and query stay."""
+    """Reads the chunks of a trace for display; what was read is kept while corpus and query stay."""
     kept: Reader | None = st.session_state.get("rs_reader")
     if kept is None or not kept.serves(found):
         kept = st.session_state["rs_reader"] = Reader(found.corpus, found.query, analyzer)

@@ -82,8 +82,8 @@ def _terms(found: Explanation, trace: Trace) -> None:
         if name == "bm25":
             used = trace.settings
             draw.text(
-                f"{used.bm25_variant}, k1 {used.bm25_k1:g}, b {used.bm25_b:g}. tf: how often the chunk holds "
-                f"the term; df: in how many of {len(trace.corpus):,} chunks it is.",
+                f"{used.bm25_variant}, k1 {used.bm25_k1:g}, b {used.bm25_b:g}. tf: how often the chunk "
+                f"holds the term; df: in how many of {len(trace.corpus):,} chunks it is.",
                 "rs-quiet",
             )
     if found.similarity is not None:
