@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from core.types import Chunk
 from core.vectors_cache import VectorCache, embed_all, model_key
 
 _LAYOUT = 1  # raise it when equal settings begin to cut otherwise than before
-_COUNT = 2_000  # texts tokenised at a time
+_COUNT = 1_000  # texts tokenised at a time
 
 
 @dataclass(frozen=True)
@@ -103,12 +104,17 @@ def build_table(
 ) -> ChunkTable:
     """Cut, count and embed. Items that `previous` (same settings, same model) holds are taken from it.
 
-    `progress` hears of documents while they are cut, then of texts while they are embedded.
+    `progress` hears of documents while they are cut and counted, then of texts while they are embedded.
     Raises EmbeddingError as `embed_all` does, and what `progress` raises; finished vectors stay cached.
     """
 
-    def embed(texts):  # type: ignore[no-untyped-def]
-        return embed_all(texts, embedder, cache)
+    def told(item: int) -> None:
+        if progress:
+            progress(item, len(documents))
+
+    def embed(sentences: Sequence[str]) -> Vectors:
+        # The person hears of documents, and can stop between two batches of one document's sentences.
+        return embed_all(sentences, embedder, cache, lambda *_: told(len(counts)))
 
     known = {digest: item for item, digest in enumerate(previous.digests)} if previous else {}
     counts: list[int] = []
@@ -116,9 +122,10 @@ def build_table(
     spans: list[tuple[int, int]] = []
     keys: list[bytes] = []
     texts: list[str] = []
+    tokens: list[int] = []
     for item, digest in enumerate(documents.digests):
-        if progress and item % 100 == 0:
-            progress(item, len(documents))
+        if item % 50 == 0:
+            told(item)
         if previous and digest in known:
             first, last = previous.first_chunk[known[digest] : known[digest] + 2].tolist()
             origin.append(np.arange(first, last))
@@ -130,12 +137,12 @@ def build_table(
         spans += [(chunk.start, chunk.end) for chunk in chunks]
         keys += [_key(chunk) for chunk in chunks]
         texts += [chunk.indexed_text for chunk in chunks]
+        if len(texts) - len(tokens) >= _COUNT:
+            tokens += embedder.count_tokens(texts[len(tokens) :])
+    tokens += embedder.count_tokens(texts[len(tokens) :])
 
     rows = np.concatenate(origin).astype(np.int64) if origin else np.empty(0, dtype=np.int64)
     new = rows < 0
-    tokens = [
-        n for at in range(0, len(texts), _COUNT) for n in embedder.count_tokens(texts[at : at + _COUNT])
-    ]
     made: dict[str, NDArray[Any]] = {
         "starts": np.array([start for start, _ in spans], dtype=np.int64),
         "ends": np.array([end for _, end in spans], dtype=np.int64),

@@ -36,7 +36,7 @@ class Source(Protocol):
 
     def chunk_batches(self, first: int = 0) -> Iterator[list[Chunk]]: ...
 
-    def item_batches(self) -> Iterator[list[str]]: ...
+    def item_batches(self, first: int = 0) -> Iterator[list[str]]: ...
 
 
 class IndexShelf:
@@ -51,7 +51,7 @@ class IndexShelf:
         seeds: Mapping[Key, Any],
         note: Callable[[str], None],
     ) -> None:
-        """`seeds` are indexes over the first chunks, to be extended to all; `note` tells the person."""
+        """`seeds` are indexes over the first chunks or items, to grow; `note` tells the person."""
         self._source = source
         self._folder = folder
         self._seeds = dict(seeds)
@@ -103,7 +103,7 @@ class IndexShelf:
         return {
             key: index
             for key, index in known.items()
-            if key[0] == "hnsw" or (key == ("bm25",) and analyzer_stays)
+            if key[0] == "hnsw" or (key[0] in ("bm25", "items") and analyzer_stays)
         }
 
     def _hnsw(self, search: SearchSettings, progress: Progress | None) -> HnswIndex:
@@ -124,8 +124,8 @@ class IndexShelf:
         seed = self._seed((name,))
         # A copy: the corpus that made it goes on using it as it is.
         index = seed.with_parameters() if seed else BM25Index(analyzer, name=name)
-        batches = source.chunk_batches(len(index)) if name == "bm25" else source.item_batches()
-        _fill(index, batches, size, progress)
+        batches = source.chunk_batches if name == "bm25" else source.item_batches
+        _fill(index, batches(len(index)), size, progress)
         self._write(name, index.save)
         return index
 

@@ -46,7 +46,7 @@ class Corpus:
         seeds: Mapping[Key, Any] = MappingProxyType({}),
         notes: tuple[str, ...] = (),
     ) -> None:
-        """Use `from_documents`. `seeds` are indexes over the first chunks, to be extended to all."""
+        """Use `from_documents`. `seeds` are indexes over the first chunks or items, to grow."""
         self.settings = settings
         self.embedder = embedder
         self.fingerprint = fingerprint(documents, settings, embedder.model_id)
@@ -171,9 +171,9 @@ class Corpus:
         if batch:
             yield batch
 
-    def item_batches(self) -> Iterator[list[str]]:
-        """The items' texts for `item_index`, in lists."""
-        for at in range(0, len(self.item_ids), _BATCH):
+    def item_batches(self, first: int = 0) -> Iterator[list[str]]:
+        """The items' texts for `item_index`, from item `first` on, in lists."""
+        for at in range(first, len(self.item_ids), _BATCH):
             end = min(at + _BATCH, len(self.item_ids))
             yield [_item_text(self.document(item)) for item in range(at, end)]
 

@@ -375,6 +375,27 @@ def test_a_stop_keeps_every_finished_batch(tmp_path: Path) -> None:
     assert embedder.calls == 3 * BATCH
 
 
+def test_semantic_chunking_can_be_stopped_and_keeps_its_vectors(tmp_path: Path) -> None:
+    semantic = IndexSettings(chunking=ChunkSettings(strategy="semantic", size=200), model="hash")
+    sentences = [f"Sentence number {n} is about pump {n % 7}." for n in range(3 * BATCH)]
+    text = " ".join(sentences)
+    cache, embedder, calls = VectorCache(tmp_path / "v.db"), HashEmbedder(), []
+
+    def progress(done: int, total: int) -> None:
+        calls.append((done, total))
+        if len(calls) == 4:
+            raise Stopped("stopped")
+
+    arguments = {"settings": semantic, "embedder": embedder, "cache": cache}
+    with pytest.raises(Stopped):
+        make([document("a", text)], progress=progress, **arguments)
+    assert calls == [(0, 1)] * 4
+    assert embedder.calls == 2 * BATCH
+    resumed = make([document("a", text)], **arguments)
+    chunks = {chunk.text for batch in resumed.chunk_batches() for chunk in batch}
+    assert embedder.calls == len(chunks | set(sentences))
+
+
 def test_vectors_of_another_width_are_made_again(tmp_path: Path) -> None:
     cache = VectorCache(tmp_path / "v.db")
     embed_all(["one"], HashEmbedder(dimension=32), cache)
