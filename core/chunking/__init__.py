@@ -2,8 +2,13 @@
 
 Every strategy holds to this: `document.text[start:end]` is the chunk; starts strictly ascend; all text
 but blanks is covered; no chunk is above the size or blank; no cut parts a sign (an emoji sequence, a
-letter and its marks) unless that sign alone is above the size; no cut parts a table row that fits the
-size (`fixed`, whose windows are exact, apart).
+letter and its marks) unless that sign alone is above the size. All but `fixed`, whose windows are exact,
+keep table rows that fit the size whole, a table's head with its first row, and identifiers in Latin
+letters; they repeat whole sentences or words up to the overlap, never across sections (headings) or
+jumps of meaning (semantic).
+
+Sizes in tokens count the text alone, without the model's special tokens and without what is put before
+a chunk (context, columns).
 """
 
 from __future__ import annotations
