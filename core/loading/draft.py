@@ -91,7 +91,7 @@ class Draft:
 
         What has a single row or a single column is no table (it is layout) and is written as text.
         """
-        grid = [[one_line(clean(cell)) for cell in row] for row in rows]
+        grid = [[one_line(clean(cell)) if cell else "" for cell in row] for row in rows]
         grid = [row for row in grid if any(row)]
         width = max((len(row) for row in grid), default=0)
         grid = [row + [""] * (width - len(row)) for row in grid]

@@ -35,7 +35,8 @@ _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECAS
 _CHARSET = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _BLANKS = re.compile(r"[ \t\n\r\f]+")
 _BREAK = "\x00"  # stands for <br> until blanks are collapsed; taken out of the markup before
-_WIDEST_SPAN = 1000
+_MOST_ROWS = 1000  # that one cell may cover
+_MOST_COLUMNS = 300  # past these a cell covers one only: a few bytes must not ask for millions of cells
 
 
 class HtmlWriter(HTMLParser):
@@ -213,6 +214,7 @@ class _Grid:
         while self._held.get(len(row), 0):
             self._held[len(row)] -= 1
             row.append("")
+        columns = min(columns, max(_MOST_COLUMNS - len(row), 1))
         self._place = (len(self.rows) - 1, len(row))
         for column in range(len(row), len(row) + columns):
             self._held[column] = rows - 1
@@ -225,7 +227,7 @@ class _Grid:
 
 
 def _span(written: str | None) -> int:
-    return min(max(int(written), 1), _WIDEST_SPAN) if written and written.isdecimal() else 1
+    return min(max(int(written[:6]), 1), _MOST_ROWS) if written and written.isdecimal() else 1
 
 
 def _is_hidden(values: dict[str, str | None]) -> bool:

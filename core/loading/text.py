@@ -20,6 +20,9 @@ _MARKS = (
 _BINARY = bytes({*range(9), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F})
 _KANA = re.compile("[\u3041-\u30ff]")
 _SAMPLE = 100_000
+_FEW = 8
+# Old Macintosh pages and cp1250 are guessed far too often; Japanese and Unicode were ruled out before.
+_UNLIKELY = ("mac_", "utf_", "cp1250", "cp932", "shift_j", "euc_j")
 _NOT_TEXT = (
     "this is not a text file (binary data); upload it in its own format, or save it as text first"
 )
@@ -106,15 +109,14 @@ def _guess_encoding(data: bytes) -> str:
         if len(_KANA.findall(decoded)) * 2 > 0.2 * beyond_ascii and _decodes(data, name):
             return name
     # Few letters beyond ASCII mean a Latin script, where statistics confuse the code pages most.
-    if beyond_ascii > 0.15 * len(sample):
+    if beyond_ascii > max(_FEW, 0.15 * len(sample)):
         from charset_normalizer import from_bytes
 
-        best = from_bytes(sample).best()
-        if best and best.encoding != "cp1250" and not best.encoding.startswith(("mac_", "utf_")):
-            if _decodes(data, best.encoding):
-                return best.encoding
-        elif best and best.encoding == "mac_cyrillic":
-            return "cp1251"
+        for match in from_bytes(sample):
+            if match.encoding == "mac_cyrillic":
+                return "cp1251"
+            if not match.encoding.startswith(_UNLIKELY) and _decodes(data, match.encoding):
+                return match.encoding
     return "cp1252" if _decodes(data, "cp1252") else "latin-1"
 
 
