@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
+from streamlit.delta_generator import DeltaGenerator
 
 from core.chunking import Sizes, SizeTable, size_summary
 from core.collection import Collection, DocumentsOfVersion
 from core.errors import RankscopeError
 from core.protocols import Embedder
-from core.settings import IndexSettings
+from core.settings import ChunkSettings, IndexSettings
 from core.types import Document
 from pages.ui import draw, resources, state
 from pages.ui.chunk_controls import chunk_controls
@@ -46,21 +49,29 @@ def main() -> None:
             "info",
         )
         return
-    settings_side, text_side = st.columns([1, 3], gap="medium")
-    with text_side:
-        opened = _choose(documents)
-    with settings_side:
+    opened = _choose(documents)
+    with st.sidebar:
         draft = chunk_controls()
     try:
         embedder = resources.embedder(draft.model)
     except RankscopeError as error:
         draw.notice(str(error), "error")
         return
-    with text_side:
-        if opened is not None:
-            _show(opened, draft, embedder)
-    with settings_side:
-        _index(collection, documents, draft, embedder)
+    surveyed = (collection.id, documents.version, draft.fingerprint())
+    found: tuple[object, Survey] | None = st.session_state.get("chunk_survey")
+    plan = found[1] if found and found[0] == surveyed else None
+    if opened is not None:
+        _show(opened, draft, embedder, plan)
+    with st.sidebar:
+        working = _index(collection, plan, draft)
+        if plan is None:
+            st.caption("Moving the settings above indexes nothing.")
+            label, help = "See what indexing would take", "Cuts the whole collection."
+            if st.button(label, key="chunk_survey_do", help=help):
+                working = partial(_survey, st.empty(), surveyed, documents, draft, embedder)
+    # Last, so that the page is whole while it runs.
+    if working:
+        working()
 
 
 # The document
@@ -138,7 +149,7 @@ def _leave_link() -> None:
     st.session_state["chunk_at"] = 0
 
 
-def _show(opened: _Opened, draft: IndexSettings, embedder: Embedder) -> None:
+def _show(opened: _Opened, draft: IndexSettings, embedder: Embedder, plan: Survey | None) -> None:
     document = opened.document
     if document.chunks:
         draw.notice(
@@ -159,12 +170,22 @@ def _show(opened: _Opened, draft: IndexSettings, embedder: Embedder) -> None:
     if not made.chunks:
         draw.notice("This document holds nothing but blanks: no chunks.", "info")
         return
-    _summary(made, embedder)
+    _summary(made, draft.chunking, embedder)
     _text(opened, made, embedder)
-    sizes = size_summary(made.chunks, made.tokens, embedder.max_tokens)
-    st.subheader("Sizes in this document", anchor=False)
-    characters = np.array([len(chunk.text) for chunk in made.chunks], dtype=np.int64)
-    _sizes("document", sizes, characters, np.array(made.tokens, dtype=np.int64))
+    document_side, collection_side = st.columns(2, gap="large")
+    with document_side:
+        st.subheader("Sizes in this document", anchor=False)
+        sizes = size_summary(made.chunks, made.tokens, embedder.max_tokens)
+        characters = np.array([len(chunk.text) for chunk in made.chunks], dtype=np.int64)
+        _sizes("document", sizes, characters, np.array(made.tokens, dtype=np.int64))
+    with collection_side:
+        st.subheader("Sizes in the collection", anchor=False)
+        if plan is None:
+            st.caption(
+                "“See what indexing would take” cuts the whole collection and shows its sizes here."
+            )
+        else:
+            _sizes("collection", plan.sizes, plan.characters, plan.tokens)
 
 
 def _cut(opened: _Opened, draft: IndexSettings, embedder: Embedder) -> Cut:
@@ -177,20 +198,33 @@ def _cut(opened: _Opened, draft: IndexSettings, embedder: Embedder) -> Cut:
     return made
 
 
-def _summary(made: Cut, embedder: Embedder) -> None:
+def _summary(made: Cut, settings: ChunkSettings, embedder: Embedder) -> None:
     lengths = [len(chunk.text) for chunk in made.chunks]
-    chunks = "1 chunk" if len(lengths) == 1 else f"{len(lengths):,} chunks"
-    st.html(
-        f'<p data-testid="chunk-count"><b>{chunks}</b> · {min(lengths):,} to {max(lengths):,} '
-        f"characters · {min(made.tokens):,} to {max(made.tokens):,} tokens</p>"
-    )
+    facts = f"{_range(lengths)} characters · {_range(made.tokens)} tokens"
+    st.html(f'<p data-testid="chunk-count"><b>{_count(len(lengths), "chunk")}</b> · {facts}</p>')
+    if settings.overlap and not made.repeated:
+        why = (
+            "each section fits into one chunk, and sections are not overlapped"
+            if settings.strategy == "headings"
+            else "it is an upper bound, and no whole sentence or word fits into it"
+        )
+        st.caption(f"The overlap of {settings.overlap:,} repeats nothing in this document: {why}.")
     if made.truncated:
-        which = "1 chunk has" if made.truncated == 1 else f"{made.truncated:,} chunks have"
+        which = f"{_count(made.truncated, 'chunk')} {'has' if made.truncated == 1 else 'have'}"
         draw.notice(
             f"{which} more than the {embedder.max_tokens:,} tokens that {embedder.model_id} reads: "
             "what is greyed out does not count in vector search. Make chunks smaller.",
             "warning",
         )
+
+
+def _range(values: Sequence[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _text(opened: _Opened, made: Cut, embedder: Embedder) -> None:
@@ -269,7 +303,7 @@ def _sizes(key: str, sizes: SizeTable, characters: NDArray[np.int64], tokens: ND
     per = f" · {sizes.chunks_per_document:,.1f} a document" if sizes.documents > 1 else ""
     share = f"{sizes.truncated or 0:,} ({sizes.truncated_share or 0:.1%})"
     st.caption(
-        f"{sizes.count:,} chunks{per} · {share} past the model's {sizes.max_tokens or 0:,} tokens · "
+        f"{_count(sizes.count, 'chunk')}{per} · {share} past the model's {sizes.max_tokens or 0:,} tokens · "
         f"{sizes.overlap_characters:,} characters repeated by overlap"
     )
     unit = st.segmented_control(
@@ -279,13 +313,17 @@ def _sizes(key: str, sizes: SizeTable, characters: NDArray[np.int64], tokens: ND
         key=f"histogram_{key}",
         label_visibility="collapsed",
     )
-    values = characters if unit == "Characters" else tokens
-    counts, edges = np.histogram(values, bins=min(30, max(1, len(np.unique(values)))))
-    middles = (edges[:-1] + edges[1:]) / 2
-    st.bar_chart(
-        {str(unit or "Tokens"): np.round(middles, 1).tolist(), "Chunks": counts.tolist()},
-        x=str(unit or "Tokens"), y="Chunks", height=170,
-    )  # fmt: skip
+    unit = str(unit or "Tokens")
+    starts, counts = _histogram(characters if unit == "Characters" else tokens)
+    st.bar_chart({unit: starts, "Chunks": counts}, x=unit, y="Chunks", height=170)
+
+
+def _histogram(values: NDArray[np.int64]) -> tuple[list[int], list[int]]:
+    """At most 25 classes of equal whole width: where each begins, and how many values it holds."""
+    low, high = int(values.min()), int(values.max())
+    width = (high - low) // 25 + 1
+    counts = np.bincount((values - low) // width)
+    return [low + width * n for n in range(len(counts))], counts.tolist()
 
 
 def _size_row(unit: str, sizes: Sizes | None) -> dict[str, object]:
@@ -305,27 +343,32 @@ def _size_row(unit: str, sizes: Sizes | None) -> dict[str, object]:
 
 
 def _index(
-    collection: Collection, documents: DocumentsOfVersion, draft: IndexSettings, embedder: Embedder
-) -> None:
+    collection: Collection, plan: Survey | None, draft: IndexSettings
+) -> Callable[[], None] | None:
+    """The index as it is and what is planned for it; gives the work that was asked for."""
     st.subheader("Index", anchor=False)
-    index_bar(collection)
-    key = (collection.id, documents.version, draft.fingerprint())
-    found: tuple[object, Survey] | None = st.session_state.get("chunk_survey")
-    if found is None or found[0] != key:
-        st.caption("Moving the settings above indexes nothing.")
-        if not st.button(
-            "See what indexing would take", key="chunk_survey_do", help="Cuts the whole collection."
-        ):
-            return
+    indexing = index_bar(collection)
+    if plan is not None:
+        _plan(plan, draft)
+    return indexing
+
+
+def _survey(
+    place: DeltaGenerator,
+    key: tuple[object, ...],
+    documents: DocumentsOfVersion,
+    draft: IndexSettings,
+    embedder: Embedder,
+) -> None:
+    with place.container():
         meter = Meter("Cutting the collection")
-        try:
-            found = (key, survey(documents, draft.chunking, embedder, resources.vector_cache(), meter))
-        except RankscopeError as error:
-            draw.notice(f"The collection cannot be cut: {error}", "error")
-            return
-        meter.clear()
-        st.session_state["chunk_survey"] = found
-    _plan(found[1], draft)
+    try:
+        found = survey(documents, draft.chunking, embedder, resources.vector_cache(), meter)
+    except RankscopeError as error:
+        draw.notice(f"The collection cannot be cut: {error}", "error")
+        return
+    st.session_state["chunk_survey"] = (key, found)
+    st.rerun()
 
 
 def _plan(plan: Survey, draft: IndexSettings) -> None:
@@ -334,15 +377,15 @@ def _plan(plan: Survey, draft: IndexSettings) -> None:
         cost += f": {duration(plan.seconds)} at {plan.rate:,.0f} texts a second." if plan.rate else "."
     else:
         cost = f"All {plan.texts:,} texts have their vectors already: this is quick."
-    st.markdown(f"**{plan.sizes.count:,} chunks** of {plan.sizes.documents:,} documents. {cost}")
+    st.markdown(
+        f"**{_count(plan.sizes.count, 'chunk')}** of {_count(plan.sizes.documents, 'document')}. {cost}"
+    )
     same = draft == state.index_settings()
     st.button(
         "Index with these settings", key="chunk_index", type="primary", disabled=same,
         on_click=ask, args=(draft,),
         help="These are the index's settings already." if same else f"Model {plain(draft.model)}",
     )  # fmt: skip
-    st.caption("Sizes in the collection")
-    _sizes("collection", plan.sizes, plan.characters, plan.tokens)
 
 
 main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from core.corpus import Corpus
 from core.errors import RankscopeError
 from core.sample import sample_files
 from pages.ui import draw, resources, state
-from pages.ui.collections import collection_bar
+from pages.ui.collections import collection_bar, take_said
 from pages.ui.frame import frame
 from pages.ui.index_bar import ask, index_bar
 from pages.ui.links import open_document
@@ -24,15 +25,23 @@ def main() -> None:
     frame("documents")
     collection = state.collection()
     files = collection.files()
-    st.header(f"Documents of {plain(collection.name)}", anchor=False)
-    collection_bar(collection)
-    index_bar(collection)
+    with st.container(horizontal=True, vertical_alignment="center", key="documents_head"):
+        st.subheader(f"Documents of {plain(collection.name)}", anchor=False, width="content")
+        collection_bar(collection)
+    take_said()
+    indexing = index_bar(collection)
     if not files:
         _empty(collection)
     with st.expander("Add documents", expanded=True, key="upload_section"):
-        upload_area(collection)
+        reading = upload_area(collection)
     if files:
-        _list(collection, files)
+        with st.container(key="documents_list"):
+            _list(collection, files)
+    # Last, so that the page is whole while they run.
+    if reading:
+        reading()
+    elif indexing:
+        indexing()
 
 
 def _empty(collection: Collection) -> None:
@@ -73,6 +82,7 @@ def _list(collection: Collection, files: list[FileInfo]) -> None:
         on_select="rerun",
         selection_mode="multi-row",
         column_config=_COLUMNS,
+        placeholder="",
     )
     selected = [shown[row] for row in chosen["selection"]["rows"] if row < len(shown)]
     if selected:
@@ -80,9 +90,10 @@ def _list(collection: Collection, files: list[FileInfo]) -> None:
 
 
 _COLUMNS = {
-    "Name": st.column_config.TextColumn(width="medium", pinned=True),
+    "Name": st.column_config.TextColumn(width="medium"),
     "Title": st.column_config.TextColumn(width="medium"),
     "Warnings": st.column_config.TextColumn(width="large"),
+    "Added": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
     **{
         name: st.column_config.NumberColumn(format="localized")
         for name in ("Documents", "Pages", "Characters", "Chunks")
@@ -101,7 +112,7 @@ def _row(one: FileInfo, title: str, counts: dict[str, int] | None) -> dict[str, 
         "Chunks": None if counts is None else counts.get(one.file_hash),
         "Encoding": one.encoding or "",
         "Warnings": "; ".join(one.warnings),
-        "Added": one.added_at,
+        "Added": datetime.fromisoformat(one.added_at),
     }
 
 

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import streamlit as st
@@ -35,7 +36,13 @@ class Cut:
     map: ChunkMap
 
     @property
+    def repeated(self) -> bool:
+        """Whether any chunk repeats text of the one before it."""
+        return any(after.start < before.end for before, after in pairwise(self.chunks))
+
+    @property
     def truncated(self) -> int:
+        """How many chunks the model does not read to their end."""
         return sum(seen < chunk.end for chunk, seen in zip(self.chunks, self.seen, strict=True))
 
 

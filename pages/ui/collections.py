@@ -42,6 +42,10 @@ def collection_bar(collection: Collection) -> None:
                 on_click=_delete,
                 args=(collection.name,),
             )
+
+
+def take_said() -> None:
+    """What became of the last action, said once."""
     if said := st.session_state.pop(_SAID, None):
         draw.notice(*said)
 

@@ -73,8 +73,11 @@ def _tip(run: Run) -> str:
 
 _HTML = """
 <div class="key" aria-hidden="true">
-  <span class="a">chunk</span><span class="b">next chunk</span><span class="a over">in both</span>
-  <span class="a cut">not seen by the model</span><span class="mark">opened passage</span>
+  <span class="a" data-kind="a">chunk</span><span class="b" data-kind="b">next chunk</span>
+  <span class="a over" data-kind="over">in more than one</span>
+  <span class="a cut" data-kind="cut">not seen by the model</span>
+  <span class="a part" data-kind="part">seen by the model in one chunk only</span>
+  <span class="mark" data-kind="mark">opened passage</span>
 </div>
 <div class="doc" role="region" aria-label="Text of the document with its chunks" tabindex="0"></div>
 """
@@ -83,6 +86,7 @@ _CSS = """
 :host, .doc, .key { color: var(--st-text-color); font-family: var(--st-font); }
 .key { display: flex; flex-wrap: wrap; gap: .25rem .5rem; font-size: .8rem; margin-bottom: .4rem; }
 .key span { padding: 0 .4rem; border-radius: .2rem; }
+.key span[hidden] { display: none; }
 .doc {
   max-height: 72vh; overflow: auto; padding: .25rem .75rem .75rem; font-size: .94rem; line-height: 1.6;
   border: 1px solid var(--st-border-color); border-radius: .5rem; scroll-behavior: auto;
@@ -93,14 +97,15 @@ _CSS = """
   border-top: 1px solid var(--st-border-color); font-size: .76rem; line-height: 1.5;
   font-variant-numeric: tabular-nums;
 }
+.label:first-child { margin-top: 0; border-top: 0; }
 .label .number { font-weight: 700; }
 .label .facts, .label .path { color: color-mix(in srgb, var(--st-text-color) 72%, transparent); }
 .label .path { overflow-wrap: anywhere; }
 .label .warning::before { content: "\\26a0  "; }
 .label .warning { font-weight: 600; }
 .text { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: plaintext; text-align: start; }
-.a { background-color: color-mix(in srgb, #2f7de1 17%, transparent); }
-.b { background-color: color-mix(in srgb, #d9910a 20%, transparent); }
+.a { background-color: color-mix(in srgb, #2f7de1 21%, transparent); }
+.b { background-color: color-mix(in srgb, #d9910a 24%, transparent); }
 .over {
   background-image: repeating-linear-gradient(135deg,
     color-mix(in srgb, var(--st-text-color) 30%, transparent) 0 1px, transparent 1px 6px);
@@ -133,6 +138,7 @@ export default function({ data, parentElement }) {
     return made;
   };
   const all = document.createDocumentFragment();
+  const kinds = new Set();
   let first = null;
   for (const block of data.blocks) {
     for (const label of block.labels) {
@@ -156,12 +162,16 @@ export default function({ data, parentElement }) {
       const part = make("span", run.kind, run.text);
       if (run.tip) part.title = run.tip;
       text.append(part);
-      if (!first && run.kind.split(" ").includes("mark")) first = part;
+      part.classList.forEach((kind) => kinds.add(kind));
+      if (!first && part.classList.contains("mark")) first = part;
     }
     all.append(text);
   }
   doc.replaceChildren(all);
   doc.dataset.id = data.id;
+  for (const entry of parentElement.querySelectorAll(".key span")) {
+    entry.hidden = !kinds.has(entry.dataset.kind);
+  }
   if (first && doc.dataset.focus !== data.focus) {
     doc.scrollTop = 0;
     first.scrollIntoView({ block: "center" });

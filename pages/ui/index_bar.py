@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.collection import Collection
 from core.errors import RankscopeError
@@ -19,33 +23,40 @@ def ask(settings: IndexSettings | None = None) -> None:
     st.session_state[_ASKED] = (state.collection().id, settings)
 
 
-def index_bar(collection: Collection) -> None:
-    """One line on the index, with what can be done about it; runs what was asked for.
+def index_bar(collection: Collection) -> Callable[[], None] | None:
+    """One line on the index, with what can be done about it; gives the work that was asked for.
+
+    The page calls that work when all else is drawn.
 
     A widget touched meanwhile starts the page again, and the work goes on from the vectors that are
     finished; only Stop ends it.
     """
     owner, settings = st.session_state.get(_ASKED, (None, None))
+    # Two places: while one is filled the other is emptied, which takes its widgets off the page at once.
+    bar_place, state_place = st.empty(), st.empty()
     if owner == collection.id:
-        _run(collection, settings or state.index_settings())
-    elif collection.files():
-        _show(collection)
+        return partial(_run, bar_place, collection, settings or state.index_settings())
+    if collection.files():
+        with state_place.container(key="index_state"):
+            _show(collection)
+    return None
 
 
-def _run(collection: Collection, settings: IndexSettings) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", key="index_running"):
+def _run(place: DeltaGenerator, collection: Collection, settings: IndexSettings) -> None:
+    with place.container(horizontal=True, vertical_alignment="center", key="index_running"):
         meter = Meter("Indexing")
         st.button("Stop", key="index_stop", on_click=_stop, help="What is embedded already is kept.")
     try:
         made = resources.build(collection, settings, meter)
     except RankscopeError as error:
         _stop()
-        draw.notice(f"The collection could not be indexed: {error}", "error")
-        return
+        st.session_state[_SAID] = (f"The collection could not be indexed: {error}", "error")
+        st.rerun()
     if settings != state.index_settings():
         state.set_index_settings(settings)
     _stop()
-    st.session_state[_SAID] = f"Indexed: {len(made):,} chunks of {len(made.item_ids):,} documents."
+    done = f"Indexed: {len(made):,} chunks of {len(made.item_ids):,} documents."
+    st.session_state[_SAID] = (done, "info")
     st.rerun()
 
 
@@ -59,8 +70,8 @@ def _show(collection: Collection) -> None:
     except RankscopeError as error:
         draw.notice(f"The index cannot be read: {error}", "error")
         return
-    if said := st.session_state.pop(_SAID, ""):
-        draw.notice(said, "info")
+    if said := st.session_state.pop(_SAID, None):
+        draw.notice(*said)
     if served is not None and not waiting and served.settings == state.index_settings():
         if not said:
             st.caption(f"Index up to date: {len(served):,} chunks, model {served.embedder.model_id}.")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.collection import Collection
 from core.loading import SUPPORTED, Limits, LoadOptions
@@ -48,20 +50,30 @@ class _Job:
     left_out: int = 0
 
 
-def upload_area(collection: Collection) -> None:
-    """Everything about adding files. Runs the upload that is under way, if there is one."""
+def upload_area(collection: Collection) -> Callable[[], None] | None:
+    """Everything about adding files; gives the work of the upload that is under way, if there is one.
+
+    The page calls that work when all else is drawn.
+    """
     job: _Job | None = st.session_state.get("upload_job")
     running = job is not None and bool(job.waiting)
     limits = _limits()
     incoming = _choose_files(limits, disabled=running)
+    # Two places: while one is filled the other is emptied, which takes its widgets off the page at once.
+    bar_place, question_place = st.empty(), st.empty()
+    work = None
     if job and running and job.collection_id == collection.id:
-        _run(job, collection)
-    elif job and running:
-        _elsewhere(job)
-    elif incoming:
-        _ask(incoming, collection, limits)
+        work = partial(_run, bar_place, job, collection)
+    elif incoming or running:
+        with question_place.container(key="upload_questions"):
+            if job and running:
+                _elsewhere(job)
+            else:
+                _ask(incoming, collection, limits)
     if job:
-        _results(job)
+        with st.container(key="upload_outcomes"):
+            _results(job)
+    return work
 
 
 def add_files(files: Sequence[tuple[str, bytes]], collection: Collection) -> None:
@@ -74,10 +86,18 @@ def add_files(files: Sequence[tuple[str, bytes]], collection: Collection) -> Non
 
 def _choose_files(limits: Limits, disabled: bool) -> list[Incoming]:
     turn = st.session_state.setdefault("upload_turn", 0)
-    kind = st.segmented_control(
-        "What to upload", ["Files", "Folder"], default="Files", key="upload_kind",
-        label_visibility="collapsed", disabled=disabled,
-    )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center", key="upload_head"):
+        kind = st.segmented_control(
+            "What to upload", ["Files", "Folder"], default="Files", key="upload_kind",
+            label_visibility="collapsed", disabled=disabled,
+        )  # fmt: skip
+        kinds = ", ".join(dict.fromkeys(SUPPORTED.values()))
+        st.caption(
+            f"{kinds}. Other files are tried as plain text. Limits: {limits.file_bytes / _MIB:,.0f} MiB "
+            f"a file ({limits.unpacked_bytes / _MIB:,.0f} MiB unpacked), {limits.files:,} files and "
+            f"{limits.total_bytes / _MIB:,.0f} MiB an upload."
+        )
+        _limits_form(limits)
     folder = kind == "Folder"
     given = st.file_uploader(
         "A folder with all that is in it" if folder else "Files to add",
@@ -85,14 +105,8 @@ def _choose_files(limits: Limits, disabled: bool) -> list[Incoming]:
         key=f"upload_{'folder' if folder else 'files'}_{turn}",
         max_upload_size=max(1, math.ceil(limits.file_bytes / _MIB)),
         disabled=disabled,
+        label_visibility="collapsed",
     )
-    kinds = ", ".join(dict.fromkeys(SUPPORTED.values()))
-    st.caption(
-        f"{kinds}. Other files are tried as plain text. Limits: "
-        f"{limits.file_bytes / _MIB:,.0f} MiB a file ({limits.unpacked_bytes / _MIB:,.0f} MiB unpacked), {limits.files:,} files and "
-        f"{limits.total_bytes / _MIB:,.0f} MiB an upload."
-    )
-    _limits_form(limits)
     return _incoming(given or [])
 
 
@@ -147,25 +161,20 @@ def _ask(incoming: Sequence[Incoming], collection: Collection, limits: Limits) -
         draw.notice(f"This upload is not taken: {refused}.", "error")
         return
     asked = questions(incoming, collection)
-    with st.container(key="upload_questions"):
-        again = _choice("same", "Already here", [q for q in asked if q.same_as], _SAME)
-        versions = _choice(
-            "version", "Same name, new content", [q for q in asked if q.earlier], _VERSION
-        )
-        reads = [
-            q for q in asked if q.records and (not q.same_as or again[q.incoming.digest] == "again")
-        ]
-        records = _choice("records", "Files of records", reads, _RECORDS)
-        with st.expander("Reading options", key="upload_options"):
-            encoding = st.selectbox(
-                "Encoding of text files", _ENCODINGS, index=None, placeholder="Found by itself",
-                key="upload_encoding",
-                help="Set it where letters come out wrong; it holds for all text files of this upload.",
-            )  # fmt: skip
-            password = st.text_input(
-                "Password of encrypted PDF files", type="password", key="upload_password",
-                help="Used for reading these files; neither kept nor logged.",
-            )  # fmt: skip
+    again = _choice("same", "Already here", [q for q in asked if q.same_as], _SAME)
+    versions = _choice("version", "Same name, new content", [q for q in asked if q.earlier], _VERSION)
+    reads = [q for q in asked if q.records and (not q.same_as or again[q.incoming.digest] == "again")]
+    records = _choice("records", "Files of records", reads, _RECORDS)
+    with st.expander("Reading options", key="upload_options"):
+        encoding = st.selectbox(
+            "Encoding of text files", _ENCODINGS, index=None, placeholder="Found by itself",
+            key="upload_encoding",
+            help="Set it where letters come out wrong; it holds for all text files of this upload.",
+        )  # fmt: skip
+        password = st.text_input(
+            "Password of encrypted PDF files", type="password", key="upload_password",
+            help="Used for reading these files; neither kept nor logged.",
+        )  # fmt: skip
     tasks = []
     for question in asked:
         digest = question.incoming.digest
@@ -219,8 +228,14 @@ def _about(kind: str, question: Question) -> str:
 
 
 def _radio(key: str, label: str, options: dict[str, str]) -> str:
-    chosen = st.radio(label, list(options), format_func=options.__getitem__, horizontal=True, key=key)
-    return str(chosen)
+    with st.container(horizontal=True, vertical_alignment="center", key=f"row_{key}"):
+        st.markdown(label, width="content")
+        return str(
+            st.radio(
+                label, list(options), format_func=options.__getitem__, horizontal=True, key=key,
+                label_visibility="collapsed", width="content",
+            )
+        )  # fmt: skip
 
 
 # Working
@@ -239,9 +254,9 @@ def _stop() -> None:
         ask()
 
 
-def _run(job: _Job, collection: Collection) -> None:
+def _run(place: DeltaGenerator, job: _Job, collection: Collection) -> None:
     """Work off what waits. Streamlit may end this run at any drawing; the next one goes on there."""
-    with st.container(horizontal=True, vertical_alignment="center", key="upload_running"):
+    with place.container(horizontal=True, vertical_alignment="center", key="upload_running"):
         meter = Meter("Reading")
         st.button("Stop", key="upload_stop", on_click=_stop, help="Files added so far stay.")
     total = len(job.waiting) + len(job.outcomes)
@@ -295,8 +310,9 @@ def _results(job: _Job) -> None:
         [_row(outcome) for outcome in job.outcomes],
         hide_index=True,
         key="upload_results",
+        placeholder="",
         column_config={
-            "File": st.column_config.TextColumn(width="medium", pinned=True),
+            "File": st.column_config.TextColumn(width="medium"),
             "Notes": st.column_config.TextColumn(width="large"),
             **{
                 name: st.column_config.NumberColumn(format="localized")
@@ -314,7 +330,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "File": outcome.name,
         "Result": outcome.status,
         "Documents": counted and counted.documents,
-        "Pages": counted and counted.pages,
+        "Pages": (counted and counted.pages) or None,
         "Characters": counted and counted.characters,
         "Headings": counted and counted.headings,
         "Encoding": outcome.encoding,
