@@ -32,7 +32,7 @@ def relations(**targets: tuple[str, str]) -> str:
 
 
 def docx(body: str, footnotes: str = "", extra: Mapping[str, str] | None = None) -> bytes:
-    """A DOCX whose document part holds `body`; styles: Title, Heading1..3, a list and a based-on style."""
+    """A DOCX whose document part holds `body`; styles: Title, Heading1, Heading2, Chapter, Bullets."""
     styles = "".join(
         f'<w:style w:styleId="{key}"><w:name w:val="{name}"/>{more}</w:style>'
         for key, name, more in (
@@ -171,7 +171,8 @@ def pdf(
     root = len(objects) + 1
     if outline:
         add(
-            f"<</Type/Outlines/First {root + 1} 0 R/Last {root + len(outline)} 0 R/Count {len(outline)}>>"
+            f"<</Type/Outlines/First {root + 1} 0 R/Last {root + len(outline)} 0 R"
+            f"/Count {len(outline)}>>"
         )
         for index, (title, page_index) in enumerate(outline):
             here = root + 1 + index
@@ -190,7 +191,7 @@ def pdf(
     return out + b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, start)
 
 
-# One page that says "Sealed words VAULT-7."; the first opens with open-sesame, the second with no password.
+# One page that says "Sealed words VAULT-7."; the first opens with open-sesame, the second with "".
 LOCKED_PDF = base64.b64decode(
     """
 JVBERi0xLjMKJeLjz9MKMSAwIG9iago8PAovT3BlbkFjdGlvbiBbIDIgMCBSIC9GaXRIIG51bGwgXQovUGFnZUxheW91dCAvT25l

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ _BODIES = ("text", "body", "content", "contents", "passage", "abstract", "descri
 _IDS = ("id", "_id", "uuid", "key", "doc_id", "document_id", "docid")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?")
 _SHORT = 80  # characters: a longer field is text to be searched, not a value to filter by
+_LONGEST_VALUE = 1000  # characters of a metadata value
 _DEPTH = 8
 _NAMED_LINES = 20
 
@@ -173,8 +175,8 @@ def _column(name: str, cells: list[str]) -> list[Value]:
 def flatten(value: Mapping[str, object]) -> dict[str, Value]:
     """Fields of a JSON object; those of objects inside it are named "outer.inner".
 
-    Lists of plain values become tuples of strings; other lists, and what lies deeper than eight
-    levels, stay as JSON text. Empty fields (null, "", [], {}) are left out.
+    Lists become tuples of strings; objects in lists, and what lies deeper than eight levels, stay as
+    JSON text. Empty fields (null, "", [], {}) are left out.
     """
     fields: dict[str, Value] = {}
     _flatten(value, "", 1, fields)
@@ -186,10 +188,17 @@ def _flatten(value: Mapping[str, object], prefix: str, depth: int, fields: dict[
         name = prefix + one_line(clean(key))
         if isinstance(inner, dict) and depth < _DEPTH:
             _flatten(inner, f"{name}.", depth + 1, fields)
-        elif isinstance(inner, list) and all(isinstance(x, (str, int, float)) for x in inner):
+        elif isinstance(inner, list):
             if inner:
-                fields[name] = tuple(clean(_written(x)) for x in inner)
-        elif isinstance(inner, (dict, list)):
+                fields[name] = tuple(
+                    clean(
+                        _written(x)
+                        if isinstance(x, (str, int, float))
+                        else json.dumps(x, ensure_ascii=False)
+                    )
+                    for x in inner
+                )
+        elif isinstance(inner, dict):
             if inner:
                 fields[name] = clean(json.dumps(inner, ensure_ascii=False))
         elif isinstance(inner, bool):
@@ -231,19 +240,41 @@ def _check_fields(records: _Records, options: LoadOptions) -> None:
 def _items(records: _Records, options: LoadOptions) -> Reading:
     parsed = []
     skipped = list(records.skipped)
+    texts = _text_fields([row for _, row in records.rows])
+    left_out: set[str] = set()
     for number, row in records.rows:
-        item = _item(number, row, options)
+        item = _item(number, row, options, texts, left_out)
         if item.text.strip():
             parsed.append(item)
         else:
             skipped.append((records.lines.get(number, number), "no text"))
     warnings = [*records.warnings, *_skips(sorted(skipped), records.counted)]
+    if left_out:
+        warnings.append(f"fields too long to be metadata were left out: {_some(sorted(left_out))}")
     if not parsed:
         raise LoadError("no record could be read" + "".join(f"; {reason}" for reason in warnings))
     return Reading(parsed, records.encoding, warnings)
 
 
-def _item(number: int, row: Mapping[str, Value], options: LoadOptions) -> Parsed:
+def _text_fields(rows: Sequence[Mapping[str, Value]]) -> set[str]:
+    """Fields that hold text to be searched: most of their values are long or of several lines.
+
+    Decided for the file as a whole, so that its items do not differ in what their text is made of.
+    """
+    filled: Counter[str] = Counter()
+    long: Counter[str] = Counter()
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, str) and value.strip():
+                filled[name] += 1
+                long[name] += len(value) > _SHORT or "\n" in value
+    return {name for name, count in filled.items() if long[name] * 2 > count}
+
+
+def _item(
+    number: int, row: Mapping[str, Value], options: LoadOptions, texts: set[str], left_out: set[str]
+) -> Parsed:
+    """One record as an item; names of fields that are neither text nor metadata go to `left_out`."""
     names = {name.lower(): name for name in reversed(list(row))}
     body = next((names[name] for name in _BODIES if isinstance(row.get(names.get(name, "")), str)), None)
     title_field = options.title_field or next(
@@ -261,13 +292,14 @@ def _item(number: int, row: Mapping[str, Value], options: LoadOptions) -> Parsed
             _written(row[shown[0]]) if len(options.text_fields) == 1 and shown else _as_lines(row, shown)
         )
     elif body and _is_filled(row[body]):
-        others = [name for name in row if name not in (body, title_field) and _is_long(row[name])]
+        others = [n for n in row if n not in (body, title_field) and n in texts and _is_filled(row[n])]
         text = "\n\n".join(filter(None, (_written(row[body]), _as_lines(row, others))))
         shown = [body, *others]
     else:
         shown = [name for name in row if _is_filled(row[name])]
         text = "" if all(name.lower() in _IDS for name in shown) else _as_lines(row, shown)
-        shown = [name for name in shown if _is_long(row[name])]
+        long = [name for name in shown if len(_written(row[name])) > _LONGEST_VALUE]
+        shown = [name for name in shown if name in texts or name in long]
     metadata = {
         name: value
         for name, value in row.items()
@@ -275,15 +307,14 @@ def _item(number: int, row: Mapping[str, Value], options: LoadOptions) -> Parsed
     }
     if title_field.lower() in _IDS and title_field in row:
         metadata[title_field] = row[title_field]
+    for name in [name for name, value in metadata.items() if len(_written(value)) > _LONGEST_VALUE]:
+        del metadata[name]
+        left_out.add(name)
     return Parsed(text, title, metadata=metadata, number=number)
 
 
 def _is_filled(value: Value) -> bool:
     return bool(value.strip()) if isinstance(value, str) else value != ()
-
-
-def _is_long(value: Value) -> bool:
-    return isinstance(value, str) and (len(value) > _SHORT or "\n" in value)
 
 
 def _as_lines(row: Mapping[str, Value], names: Iterable[str]) -> str:
@@ -317,5 +348,6 @@ def _single(value: object) -> Parsed:
     """A JSON file that is one object or value: one document of "field: value" lines."""
     if not isinstance(value, dict):
         return Parsed(clean(value) if isinstance(value, str) else json.dumps(value))
-    item = _item(1, flatten(value), LoadOptions())
+    row = flatten(value)
+    item = _item(1, row, LoadOptions(), _text_fields([row]), set())
     return Parsed(item.text, item.title, metadata=item.metadata)

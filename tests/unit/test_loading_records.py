@@ -26,7 +26,8 @@ def test_a_field_with_quotes_commas_and_line_breaks_stays_one_field() -> None:
 
 def test_the_body_field_stands_plain_and_short_fields_become_typed_metadata() -> None:
     (item,) = items(
-        '[{"id": 7, "title": "North", "text": "Close it.", "year": 2023, "open": true, "day": "2024-03-05",'
+        '[{"id": 7, "title": "North", "text": "Close it.", "year": 2023, "open": true,'
+        '"day": "2024-03-05",'
         '"tags": ["a", 2], "site": {"zone": {"name": "N"}}, "none": null, "rows": [{"x": 1}]}]',
         "a.json",
     )
@@ -38,7 +39,7 @@ def test_the_body_field_stands_plain_and_short_fields_become_typed_metadata() ->
         "day": "2024-03-05",
         "tags": ("a", "2"),
         "site.zone.name": "N",
-        "rows": '[{"x": 1}]',
+        "rows": ('{"x": 1}',),
     }
 
 
@@ -46,6 +47,24 @@ def test_a_long_field_beside_the_body_is_searchable_text() -> None:
     (item,) = items(json.dumps({"title": "t", "text": "Body.", "remedy": "turn it " * 20}), "a.jsonl")
     assert item.text == "Body.\n\nremedy: " + "turn it " * 20
     assert "remedy" not in item.metadata
+
+
+def test_what_is_text_is_decided_for_the_whole_file() -> None:
+    rows = [
+        {"text": "Body", "source": "short"},
+        {"text": "Body", "source": "s"},
+        {"text": "Body", "source": "l" * 90},
+    ]
+    loaded = load("\n".join(map(json.dumps, rows)).encode(), "a.jsonl")
+    assert [document.text for document in loaded.documents] == ["Body"] * 3
+    assert loaded.documents[2].metadata["source"] == "l" * 90
+
+
+def test_nested_records_beside_a_body_are_left_out_and_named() -> None:
+    row = {"content": "Body", "chunks": [{"content": "Bo" * 600}], "tags": ["a"]}
+    loaded = load(json.dumps([row]).encode(), "a.json")
+    assert (loaded.documents[0].text, dict(loaded.documents[0].metadata)) == ("Body", {"tags": ("a",)})
+    assert loaded.warnings == ("fields too long to be metadata were left out: chunks",)
 
 
 def test_the_fields_asked_for_make_text_and_title() -> None:
