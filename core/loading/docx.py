@@ -83,39 +83,41 @@ class _Writer:
     def _paragraph(self, element: Element) -> None:
         boxes: list[Element] = []
         text = self.text(element, boxes)
-        properties = element.find(f"{_W}pPr")
         style = _value(element.find(f"{_W}pPr/{_W}pStyle"))
         outline = _value(element.find(f"{_W}pPr/{_W}outlineLvl"))
-        numbering = element.find(f"{_W}pPr/{_W}numPr") if properties is not None else None
+        numbering = element.find(f"{_W}pPr/{_W}numPr")
         level = int(outline) + 1 if outline and outline in "012345678" else self._styles.level(style)
         depth = _depth(numbering) if numbering is not None else self._styles.list_depth(style)
-        head, *pages = text.split(_PAGE)
-        if self._paged and pages and not head.strip():
-            self._turn(len(pages))
-            head, pages = "".join(pages), []
-        if level:
-            self.draft.heading(level, head + "".join(pages))
-            self._turn(len(pages))
-        elif depth is not None:
-            self.draft.item(head + "".join(pages), depth)
-            self._turn(len(pages))
+        parts = text.split(_PAGE)
+        while len(parts) > 1 and not parts[0].strip():
+            self._turn(1)
+            parts.pop(0)
+        if level or depth is not None:
+            if level:
+                self.draft.heading(level, "".join(parts))
+            else:
+                self.draft.item("".join(parts), depth or 0)
+            self._turn(len(parts) - 1)
         else:
-            lead = len(head) - len(head.lstrip("\n"))
-            start = self.draft.paragraph(head + "".join(pages))
-            for index, _ in enumerate(pages):
-                if start is not None and self._paged and "".join(pages[index:]).strip():
-                    self._page += 1
-                    offset = len(head + "".join(pages[:index])) - lead
-                    self.draft.page_inside(str(self._page), start + offset)
-                else:
-                    self._turn(1)
+            self._write_over_pages(parts)
         for box in boxes:
             self.body(box)
         if not boxes:
             self._write_notes()
 
+    def _write_over_pages(self, parts: list[str]) -> None:
+        """A paragraph that runs over pages: each of its parts after the first begins a page."""
+        parts[0] = parts[0].lstrip("\n")
+        start = self.draft.paragraph("".join(parts))
+        for index in range(1, len(parts)):
+            if start is not None and "".join(parts[index:]).strip():
+                self._page += 1
+                self.draft.page_inside(str(self._page), start + len("".join(parts[:index])))
+            else:
+                self._turn(1)
+
     def _turn(self, pages: int) -> None:
-        for _ in range(pages if self._paged else 0):
+        for _ in range(pages):
             self._page += 1
             self.draft.page(str(self._page))
 
