@@ -164,20 +164,47 @@ def _lines_of_page(pdf: Any, index: int) -> list[Line]:
     try:
         text_page = page.get_textpage()
         try:
-            runs = []
-            for i in range(text_page.count_rects()):
-                box = text_page.get_rect(i)
-                text = text_page.get_text_bounded(*box).replace("\r\n", " ").replace("\n", " ")
-                text = clean(text.translate(_LIGATURE_TABLE).replace("\x02", "\ue002")).replace(
-                    "\ue002", "\x02"
-                )
-                if text.strip():
-                    runs.append(Line(text, *box))
+            runs = _runs(text_page)
         finally:
             text_page.close()
     finally:
         page.close()
     return in_reading_order(_lines(runs))
+
+
+def _runs(text_page: Any) -> list[Line]:
+    """Runs of characters that lie in one box.
+
+    PDFium gives boxes, and the text in a box, but the latter holds neighbouring lines wherever boxes
+    overlap. So each run is the longest range of characters with one box only.
+    """
+    from pypdfium2.raw import FPDFText_GetUnicode
+
+    total = text_page.count_chars()
+    codes = [FPDFText_GetUnicode(text_page, i) for i in range(total)]
+    runs = []
+    start = 0
+    while start < total:
+        length, step = 1, 64
+        while step:
+            if start + length + step <= total and text_page.count_rects(start, length + step) <= 1:
+                length += step
+            else:
+                step //= 2
+        if text_page.count_rects(start, length):
+            text = _decoded(codes[start : start + length])
+            if text.strip():
+                runs.append(Line(text, *text_page.get_rect(0)))
+        start += length
+    return runs
+
+
+def _decoded(codes: list[int]) -> str:
+    """Characters as text: no line ends, ligatures as letters, PDFium's mark of a hyphen kept."""
+    raw = "".join(chr(code) for code in codes if 0 < code < 0x110000)
+    raw = raw.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    parts = raw.translate(_LIGATURE_TABLE).replace("\ufffe", "\x02").split("\x02")
+    return "\x02".join(clean(part).replace("\n", " ") for part in parts)
 
 
 def _lines(runs: list[Line]) -> list[Line]:

@@ -73,6 +73,12 @@ def test_pdf_columns_written_row_by_row_are_read_one_after_the_other() -> None:
     )
 
 
+def test_pdf_lines_whose_boxes_overlap_are_each_read_once() -> None:
+    lines = ["The first quay is long", "The next quay is quite short", "The third is by the jetty"]
+    document = only(pdf([[(60, 700 - 3 * i, line) for i, line in enumerate(lines)]]), "a.pdf")
+    assert document.text == "\n".join(lines)
+
+
 def test_pdf_table_rows_stay_together() -> None:
     cells = [("Part", "bar"), ("A-1", "7"), ("B-2", "9"), ("C-3", "11")]
     drawn = [
