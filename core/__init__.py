@@ -20,14 +20,21 @@ _PUBLIC = {
     "core.pipeline": ("Result", "Retriever", "replay", "search"),
     "core.report.export": ("settings_to_python", "trace_to_csv", "trace_to_json", "trace_to_trec"),
     "core.sample": ("ensure_sample",),
-    "core.settings": ("ChunkSettings", "IndexSettings", "IndexUse", "SearchSettings", "Settings", "SignalUse"),
+    "core.settings": (
+        "ChunkSettings",
+        "IndexSettings",
+        "IndexUse",
+        "SearchSettings",
+        "Settings",
+        "SignalUse",
+    ),
     "core.text": ("Analyzer",),
     "core.trace": ("Ranking", "Trace"),
     "core.types": ("Chunk", "Document"),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = sorted(_HOME)  # noqa: PLE0605
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

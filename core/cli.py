@@ -47,7 +47,9 @@ LimitOption = Annotated[int, typer.Option("--limit", min=1, help="Lines shown of
 @app.command()
 def ui(
     port: Annotated[int, typer.Option(help="The port to serve on.")] = 8501,
-    host: Annotated[str, typer.Option(help="The address to serve on; localhost unless you mean it.")] = "localhost",
+    host: Annotated[
+        str, typer.Option(help="The address to serve on; localhost unless you mean it.")
+    ] = "localhost",
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
     """Open the app."""
@@ -66,8 +68,14 @@ def collections(as_json: JsonOption = False) -> None:
     rows = []
     for info in list_collections():
         store = open_collection(info.name)
-        rows.append({"name": info.name, "files": len(store.files()), "documents": len(store.documents())})
-    _print(rows, as_json, "\n".join(f"{r['name']}: {r['files']} files, {r['documents']} documents" for r in rows))
+        rows.append(
+            {"name": info.name, "files": len(store.files()), "documents": len(store.documents())}
+        )
+    _print(
+        rows,
+        as_json,
+        "\n".join(f"{r['name']}: {r['files']} files, {r['documents']} documents" for r in rows),
+    )
 
 
 @app.command()
@@ -78,10 +86,13 @@ def add(
         str, typer.Option(help="For CSV, TSV, JSON, JSONL: 'items' (each record an item) or 'table'.")
     ] = "items",
     prechunked: Annotated[
-        bool, typer.Option(help="JSONL holds chunks made elsewhere: document with start and end, or text.")
+        bool,
+        typer.Option(help="JSONL holds chunks made elsewhere: document with start and end, or text."),
     ] = False,
     encoding: Annotated[str | None, typer.Option(help="Text encoding, when the guess is wrong.")] = None,
-    replace: Annotated[bool, typer.Option(help="A file of the same name is replaced, not kept beside.")] = False,
+    replace: Annotated[
+        bool, typer.Option(help="A file of the same name is replaced, not kept beside.")
+    ] = False,
     index: Annotated[bool, typer.Option(help="Embed and index afterwards.")] = True,
     as_json: JsonOption = False,
 ) -> None:
@@ -95,7 +106,10 @@ def add(
     if records not in ("items", "table"):
         raise typer.BadParameter("records is 'items' or 'table'")
     options = LoadOptions(
-        password=os.environ.get("RANKSCOPE_PDF_PASSWORD"), encoding=encoding, records=records, prechunked=prechunked  # type: ignore[arg-type]
+        password=os.environ.get("RANKSCOPE_PDF_PASSWORD"),
+        encoding=encoding,
+        records=records,
+        prechunked=prechunked,  # type: ignore[arg-type]
     )
     with _errors():
         _sample_if_asked(collection)
@@ -112,10 +126,20 @@ def add(
                     result = store.replace(old.file_hash, loaded, path.name, len(data))
                 else:
                     result = store.add(loaded, path.name, len(data))
-                row |= {"status": result.status, "documents": len(loaded.documents), "warnings": list(loaded.warnings)}
-                row |= {"pages": loaded.pages, "characters": loaded.characters, "headings": loaded.headings}
+                row |= {
+                    "status": result.status,
+                    "documents": len(loaded.documents),
+                    "warnings": list(loaded.warnings),
+                }
+                row |= {
+                    "pages": loaded.pages,
+                    "characters": loaded.characters,
+                    "headings": loaded.headings,
+                }
                 if old and result.status == "added":
-                    row["warnings"].append("another file of this name was kept beside it; --replace replaces it")
+                    row["warnings"].append(
+                        "another file of this name was kept beside it; --replace replaces it"
+                    )
             except (LoadError, OSError) as error:
                 row |= {"status": "failed", "error": str(error)}
             rows.append(row)
@@ -132,11 +156,15 @@ def add(
 @app.command()
 def chunks(
     file: Annotated[Path, typer.Argument(help="The file to cut; nothing is stored.")],
-    strategy: Annotated[str, typer.Option(help="fixed, sentences, recursive, headings or semantic.")] = "recursive",
+    strategy: Annotated[
+        str, typer.Option(help="fixed, sentences, recursive, headings or semantic.")
+    ] = "recursive",
     size: Annotated[int, typer.Option(help="The most a chunk may hold.")] = 800,
     overlap: Annotated[int, typer.Option(help="How much the next chunk repeats.")] = 0,
     unit: Annotated[str, typer.Option(help="characters or tokens")] = "characters",
-    model: Annotated[str, typer.Option(help="The embedding model whose tokens are counted.")] = IndexSettings().model,
+    model: Annotated[
+        str, typer.Option(help="The embedding model whose tokens are counted.")
+    ] = IndexSettings().model,
     as_json: JsonOption = False,
 ) -> None:
     """Show how a file would be cut, with characters and the model's own tokens."""
@@ -147,13 +175,19 @@ def chunks(
     with _errors():
         settings = ChunkSettings(strategy=strategy, size=size, overlap=overlap, unit=unit)
         embedder = load_embedder(model)
-        rows = []
+        rows: list[dict[str, Any]] = []
         for document in load(file.read_bytes(), file.name).documents:
-            cut = chunk_document(document, settings, embedder.tokenizer, embedder.embed)
+            cut = chunk_document(document, settings, embedder.count_tokens, embedder.embed)
             counts = embedder.count_tokens([chunk.indexed_text for chunk in cut])
             rows += [
                 {
-                    **{"id": c.id, "start": c.start, "end": c.end, "characters": c.end - c.start, "tokens": tokens},
+                    **{
+                        "id": c.id,
+                        "start": c.start,
+                        "end": c.end,
+                        "characters": c.end - c.start,
+                        "tokens": tokens,
+                    },
                     **{"truncated": tokens > embedder.max_tokens, "headings": list(c.heading_path)},
                     **{"pages": list(c.pages), "text": c.text},
                 }
@@ -201,7 +235,9 @@ def explain(
         trace = _trace(query, collection, changes, settings)
         if chunk.isdecimal():
             if not 1 <= int(chunk) <= len(trace.passages):
-                raise RankscopeError(f"there is no passage {chunk}; the result has {len(trace.passages)}")
+                raise RankscopeError(
+                    f"there is no passage {chunk}; the result has {len(trace.passages)}"
+                )
             position = trace.passages[int(chunk) - 1].best
         else:
             try:
@@ -211,23 +247,34 @@ def explain(
         found = asdict(explain_chunk(trace, position))
     lines = [found["sentence"], ""]
     for step in found["steps"]:
-        place = f"rank {step['rank']}, score {step['score']:.5g}" if step["rank"] else step["lost"] or step["note"]
+        place = (
+            f"rank {step['rank']}, score {step['score']:.5g}"
+            if step["rank"]
+            else step["lost"] or step["note"]
+        )
         lines.append(f"{step['title']:<16} {place}  {step['arithmetic']}")
     for name, terms in found["terms"].items():
         lines.append(f"\n{name}: term, tf, df, idf, contribution")
-        lines += [f"  {t['term']:<20} {t['tf']:>4} {t['df']:>5} {t['idf']:.3f} {t['contribution']:.4f}" for t in terms]
+        lines += [
+            f"  {t['term']:<20} {t['tf']:>4} {t['df']:>5} {t['idf']:.3f} {t['contribution']:.4f}"
+            for t in terms
+        ]
     _print(found, as_json, "\n".join(lines))
 
 
 @app.command()
 def export(
     query: Annotated[str, typer.Argument(help="What to search for.")] = "",
-    form: Annotated[str, typer.Option("--format", "-f", help="json, csv, trec, toml or python")] = "json",
+    form: Annotated[
+        str, typer.Option("--format", "-f", help="json, csv, trec, toml or python")
+    ] = "json",
     stage: Annotated[str, typer.Option(help="trec: the stage whose ranking is written.")] = "kept",
     collection: CollectionOption = SAMPLE,
     changes: SetOption = None,
     settings: SettingsOption = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; standard output if not given.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file; standard output if not given.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a trace (json, csv, trec) or the settings (toml, python)."""
@@ -326,11 +373,17 @@ def _say_added(row: dict[str, Any]) -> None:
 def _as_text(found: dict[str, Any]) -> str:
     lines = [f"note: {note}" for note in found["notes"]]
     for stage in found["stages"]:
-        lines.append(f"\n{stage['name']} ({stage['kind']}): {stage['count']}{'' if stage['on'] else ', off: ' + stage['note']}")
-        lines += [f"  {r['rank']:>3}  {r['score']:.5g}  {r['id']}  {r['name']}" for r in stage["ranking"][:5]]
+        lines.append(
+            f"\n{stage['name']} ({stage['kind']}): {stage['count']}{'' if stage['on'] else ', off: ' + stage['note']}"
+        )
+        lines += [
+            f"  {r['rank']:>3}  {r['score']:.5g}  {r['id']}  {r['name']}" for r in stage["ranking"][:5]
+        ]
     lines.append("\nPassages")
     for passage in found["passages"]:
-        lines.append(f"\n{passage['rank']}. {passage['name']} {passage['start']}–{passage['end']}  {passage['score']:.5g}")
+        lines.append(
+            f"\n{passage['rank']}. {passage['name']} {passage['start']}–{passage['end']}  {passage['score']:.5g}"
+        )
         lines.append("   " + " ".join(passage["text"][:300].split()))
     return "\n".join(lines)
 

@@ -109,7 +109,9 @@ def _step(trace: Trace, stage: Stage, position: int) -> Step:
     lost = "" if rank is not None or not stage.on else _how_lost(trace, stage, position)
     arithmetic = "" if rank is None else _arithmetic(trace, stage, rank - 1)
     title = stage_title(stage.name)
-    return Step(stage.name, title, stage.on, rank, score, len(stage.ranking), arithmetic, lost, stage.note)
+    return Step(
+        stage.name, title, stage.on, rank, score, len(stage.ranking), arithmetic, lost, stage.note
+    )
 
 
 def _how_lost(trace: Trace, stage: Stage, position: int) -> str:
@@ -130,8 +132,10 @@ def _how_lost(trace: Trace, stage: Stage, position: int) -> str:
             return f"below the first {depth}, as deep as this search looked"
         return "shares nothing with the query that this index sees"
     if stage.unit == "item":
-        return "its item shares nothing with the query that this signal sees" if stage.kind != "fuse" else (
-            "no signal that is on ranks its item"
+        return (
+            "its item shares nothing with the query that this signal sees"
+            if stage.kind != "fuse"
+            else ("no signal that is on ranks its item")
         )
     return "did not reach this stage"
 
@@ -147,8 +151,12 @@ def _lost_at(steps: list[Step]) -> str | None:
     if items.on and items.rank is None:
         return "items"
     if by_name["fused"].rank is None:
-        return next((s.stage for s in steps if s.on and s.lost and not s.stage.startswith("items")), "fused")
-    return next((s.stage for s in steps if s.stage in ("scored", "kept") and s.on and s.rank is None), None)
+        return next(
+            (s.stage for s in steps if s.on and s.lost and not s.stage.startswith("items")), "fused"
+        )
+    return next(
+        (s.stage for s in steps if s.stage in ("scored", "kept") and s.on and s.rank is None), None
+    )
 
 
 def _arithmetic(trace: Trace, stage: Stage, row: int) -> str:
@@ -198,7 +206,15 @@ def _merge_step(
     score = passage.score if passage else None
     lost = "" if passage else "not among the chunks that were kept"
     return Step(
-        stage.name, stage_title(stage.name), stage.on, rank, score, len(stage.ranking), story, lost, stage.note
+        stage.name,
+        stage_title(stage.name),
+        stage.on,
+        rank,
+        score,
+        len(stage.ranking),
+        story,
+        lost,
+        stage.note,
     )
 
 
@@ -208,7 +224,9 @@ def _sentence(
     by_name = {step.stage: step for step in steps}
     searches = [s for s in trace.stages if s.kind == "search" and s.on]
     places = [
-        f"{stage_title(s.name)} ranks it {step.rank}" if step.rank else f"{stage_title(s.name)} does not list it"
+        f"{stage_title(s.name)} ranks it {step.rank}"
+        if step.rank
+        else f"{stage_title(s.name)} does not list it"
         for s in searches
         for step in [by_name[s.name]]
     ]

@@ -42,7 +42,9 @@ def rrf(
     """
     if k_rrf < 0:
         raise ValueError(f"k_rrf is {k_rrf}; it must be 0 or more")
-    return _fuse(rankings, weights, lambda ranking, weight: weight / (k_rrf + np.arange(1, len(ranking) + 1)))
+    return _fuse(
+        rankings, weights, lambda ranking, weight: weight / (k_rrf + np.arange(1, len(ranking) + 1))
+    )
 
 
 def convex(
@@ -86,7 +88,9 @@ def normalise(scores: NDArray[np.float64], method: str) -> NDArray[np.float64]:
 def _fuse(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None, terms_of) -> Fused:  # type: ignore[no-untyped-def]
     names = tuple(rankings)
     lists = [_distinct(rankings[name]) for name in names]
-    union = np.unique(np.concatenate([one.positions for one in lists])) if lists else np.empty(0, np.int64)
+    union = (
+        np.unique(np.concatenate([one.positions for one in lists])) if lists else np.empty(0, np.int64)
+    )
     ranks = np.zeros((len(union), len(names)), dtype=np.int64)
     terms = np.zeros((len(union), len(names)), dtype=np.float64)
     counted = np.zeros(len(union), dtype=np.bool_)

@@ -78,5 +78,11 @@ def _passage(group: Sequence[Span[Key]]) -> Passage[Key]:
             gaps.append((end, span.start))
         end = max(end, span.end)
     return Passage(
-        group[0].item, group[0].start, end, best.score, best.key, tuple(s.key for s in group), tuple(gaps)
+        group[0].item,
+        group[0].start,
+        end,
+        best.score,
+        best.key,
+        tuple(s.key for s in group),
+        tuple(gaps),
     )

@@ -37,7 +37,14 @@ def setting(
     replay: str = "never",
 ) -> Any:
     """A dataclass field that says what it is for and which values it takes."""
-    facts = {"label": label, "help": help, "low": low, "high": high, "choices": choices, "replay": replay}
+    facts = {
+        "label": label,
+        "help": help,
+        "low": low,
+        "high": high,
+        "choices": choices,
+        "replay": replay,
+    }
     return field(default=default, metadata=facts)
 
 
@@ -324,7 +331,7 @@ class SearchSettings(_Settings):
         SignalUse, "The signals that rank items, by name: on or off, and weight.", "Item signals"
     )
     k_rrf_items: int = setting(
-        60,
+        10,
         "The RRF constant of the item stage: a larger one flattens the difference between ranks. "
         "Not published; our default.",
         label="k_rrf, items",
@@ -384,7 +391,7 @@ class SearchSettings(_Settings):
         replay="always",
     )
     k_rrf_score: int = setting(
-        60,
+        10,
         "Score fusion: the RRF constant for chunk rank and item rank. Not published; our default.",
         label="k_rrf, score fusion",
         low=0,
@@ -429,7 +436,10 @@ class SearchSettings(_Settings):
         replay="always",
     )
     bm25_variant: str = setting(
-        "lucene", "The BM25 formula: how term frequency, length and rarity combine.", label="BM25 variant", choices=BM25_VARIANTS
+        "lucene",
+        "The BM25 formula: how term frequency, length and rarity combine.",
+        label="BM25 variant",
+        choices=BM25_VARIANTS,
     )
     bm25_k1: float = setting(
         1.5,
@@ -453,13 +463,21 @@ class SearchSettings(_Settings):
         choices=("exact", "hnsw"),
     )
     hnsw_m: int = setting(
-        16, "Links per node of the HNSW graph; more find better and cost memory.", label="HNSW M", low=2, high=100
+        16,
+        "Links per node of the HNSW graph; more find better and cost memory.",
+        label="HNSW M",
+        low=2,
+        high=100,
     )
     hnsw_ef_construction: int = setting(
         200, "Candidates kept while the graph is built.", label="HNSW ef at build", low=10, high=2_000
     )
     hnsw_ef: int = setting(
-        300, "Candidates kept while searching; raised to the depth.", label="HNSW ef", low=10, high=10_000
+        300,
+        "Candidates kept while searching; raised to the depth.",
+        label="HNSW ef",
+        low=10,
+        high=10_000,
     )
 
     def __post_init__(self) -> None:

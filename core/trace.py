@@ -22,8 +22,8 @@ Unit = Literal["item", "chunk", "passage"]
 Kind = Literal["search", "signal", "project", "fuse", "rule", "rerank", "merge"]
 
 
-def _frozen(values: ArrayLike, dtype: type) -> NDArray:
-    array = np.ascontiguousarray(values, dtype=dtype)
+def _frozen(values: ArrayLike, dtype: type) -> NDArray[Any]:
+    array: NDArray[Any] = np.ascontiguousarray(values, dtype=dtype)
     if array.flags.writeable:
         array = array.copy() if array is values else array
         array.flags.writeable = False
@@ -226,11 +226,13 @@ class Trace:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trace):
             return NotImplemented
-        return (
-            (self.query, self.settings, self.corpus.fingerprint, self.passages, self.notes)
-            == (other.query, other.settings, other.corpus.fingerprint, other.passages, other.notes)
-            and self.stages == other.stages
-        )
+        return (self.query, self.settings, self.corpus.fingerprint, self.passages, self.notes) == (
+            other.query,
+            other.settings,
+            other.corpus.fingerprint,
+            other.passages,
+            other.notes,
+        ) and self.stages == other.stages
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -253,12 +255,16 @@ def _check_stage(stage: Stage, known: Sequence[str] | set[str]) -> None:
     _require(set(stage.inputs) <= set(known), stage.name, "names an input that is no earlier stage")
     _require(bool(np.isfinite(scores).all()), stage.name, "has a score that is not a number")
     _require(len(np.unique(positions)) == len(positions), stage.name, "ranks a position twice")
-    falling = (scores[:-1] > scores[1:]) | ((scores[:-1] == scores[1:]) & (positions[:-1] < positions[1:]))
+    falling = (scores[:-1] > scores[1:]) | (
+        (scores[:-1] == scores[1:]) & (positions[:-1] < positions[1:])
+    )
     _require(bool(falling.all()), stage.name, "is not in order of score, then position")
     _require(stage.limit is None or len(positions) <= stage.limit, stage.name, "passes its limit")
     _require(stage.on or not len(positions), stage.name, "is off and has hits")
     if stage.terms is not None:
-        _require(bool(np.allclose(stage.terms.sum(axis=1), scores, rtol=1e-12)), stage.name, "adds up wrong")
+        _require(
+            bool(np.allclose(stage.terms.sum(axis=1), scores, rtol=1e-12)), stage.name, "adds up wrong"
+        )
 
 
 def _require(holds: bool, stage: str, fault: str) -> None:

@@ -24,6 +24,9 @@ _TITLES = ("title", "name", "subject", "headline", "heading", "question")
 _BODIES = ("text", "body", "content", "contents", "passage", "abstract", "description", "message")
 _IDS = ("id", "_id", "uuid", "key", "doc_id", "document_id", "docid")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?")
+_CODE = re.compile(
+    r"(?=.*\d)(?=.*[^\W\d_])[\w.#/-]{2,24}"
+)  # an id that people write: letters and digits
 _SHORT = 80  # characters: a longer field is text to be searched, not a value to filter by
 _LONGEST_VALUE = 1000  # characters of a metadata value
 _DEPTH = 8
@@ -286,6 +289,9 @@ def _item(
         "",
     )
     title = one_line(_written(row.get(title_field, "")))
+    code = next((_written(row[names[n]]) for n in _IDS if n in names and names[n] != title_field), "")
+    if _CODE.fullmatch(code) and code not in title:
+        title = f"{code} · {title}"  # people search for SUP-48213; metadata is not searched
     if options.text_fields:
         shown = [name for name in options.text_fields if _is_filled(row.get(name, ""))]
         text = (

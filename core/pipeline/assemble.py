@@ -217,7 +217,9 @@ def _score_stage(
     order = np.lexsort((fused.positions, -scores))
     ranking = Ranking(fused.positions[order], scores[order])
     stages.append(
-        Stage("scored", "fuse", "chunk", ranking, ("fused", "items"), ranks[order], terms[order], ranking)
+        Stage(
+            "scored", "fuse", "chunk", ranking, ("fused", "items"), ranks[order], terms[order], ranking
+        )
     )
     return ranking
 
@@ -273,7 +275,10 @@ def _passages(corpus: CorpusView, settings: SearchSettings, kept: Ranking) -> li
     spans = [
         Span(hit.position, int(corpus.item_of[hit.position]), start, end, hit.score)
         for hit, start, end in zip(
-            kept, corpus.starts[kept.positions].tolist(), corpus.ends[kept.positions].tolist(), strict=True
+            kept,
+            corpus.starts[kept.positions].tolist(),
+            corpus.ends[kept.positions].tolist(),
+            strict=True,
         )
     ]
     if settings.merge:
@@ -283,7 +288,11 @@ def _passages(corpus: CorpusView, settings: SearchSettings, kept: Ranking) -> li
 
 def _unknown_names(record: Record, settings: SearchSettings) -> tuple[str, ...]:
     """Settings for parts that are not here move nothing, so they are named."""
-    notes = [f"there is no index {n}: its settings have no effect" for n in settings.indexes if n not in record.searches]
+    notes = [
+        f"there is no index {n}: its settings have no effect"
+        for n in settings.indexes
+        if n not in record.searches
+    ]
     notes += [
         f"there is no item signal {n}: its settings have no effect"
         for n in settings.signals

@@ -39,7 +39,9 @@ class Retriever:
             raise ValueError(f"index names are {names}; give each index a name of its own")
         if any(len(index) for index in indexes):
             sizes = {index.name: len(index) for index in indexes}
-            raise ValueError(f"indexes already hold documents ({sizes}); add documents through the retriever")
+            raise ValueError(
+                f"indexes already hold documents ({sizes}); add documents through the retriever"
+            )
         self._indexes = indexes
         self._documents: list[Chunk | str] = []
 

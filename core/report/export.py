@@ -43,14 +43,23 @@ def trace_to_csv(trace: Trace, limit: int | None = None) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(["stage", "kind", "rank", "id", "document", "name", "start", "end", "score", "parts"])
+    writer.writerow(
+        ["stage", "kind", "rank", "id", "document", "name", "start", "end", "score", "parts"]
+    )
     for stage in trace_to_dict(trace, limit)["stages"]:
         for line in stage["ranking"]:
             parts = "; ".join(
-                f"{name} rank {part['rank']} adds {part['term']!r}" for name, part in line.get("parts", {}).items()
+                f"{name} rank {part['rank']} adds {part['term']!r}"
+                for name, part in line.get("parts", {}).items()
             )
             row = [stage["name"], stage["kind"], line["rank"], line["id"], line.get("document", "")]
-            row += [line.get("name", ""), line.get("start", ""), line.get("end", ""), line["score"], parts]
+            row += [
+                line.get("name", ""),
+                line.get("start", ""),
+                line.get("end", ""),
+                line["score"],
+                parts,
+            ]
             writer.writerow([_cell(value) for value in row])
     return out.getvalue()
 
@@ -67,7 +76,10 @@ def trace_to_trec(trace: Trace, stage: str = "kept", query_id: str = "1", run: s
 
 
 def settings_to_python(
-    search: SearchSettings, collection: str = "Sample", query: str = "", index: IndexSettings | None = None
+    search: SearchSettings,
+    collection: str = "Sample",
+    query: str = "",
+    index: IndexSettings | None = None,
 ) -> str:
     """A script that runs the search with `core` alone and prints its passages."""
     changed = pprint.pformat(_nested(search.changes()), width=96, sort_dicts=False)

@@ -25,8 +25,14 @@ def settings_table() -> str:
     for group, settings in GROUPS:
         for spec in fields(settings):
             default = "" if spec.default is MISSING else str(spec.default)
-            change = {"always": "recomputes", "covered": "recomputes as far as recorded", "never": "searches again"}
-            reach = "re-indexes" if group in ("chunking", "analyzer") else change[spec.metadata["replay"]]
+            change = {
+                "always": "recomputes",
+                "covered": "recomputes as far as recorded",
+                "never": "searches again",
+            }
+            reach = (
+                "re-indexes" if group in ("chunking", "analyzer") else change[spec.metadata["replay"]]
+            )
             name = spec.name if group == "search" else f"{group}.{spec.name}"
             lines.append(f"| `{name}` | {default} | {spec.metadata['help']} | {reach} |")
     return "\n".join(lines)

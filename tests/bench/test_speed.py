@@ -109,7 +109,9 @@ def test_hybrid_query(made: Made) -> None:
     for query in asked:
         base.append(milliseconds(lambda query=query: raw(query)))
         ours.append(milliseconds(lambda query=query: search(made.corpus, query, made.hnsw)))
-    report(made.n, "hybrid query, bm25 + hnsw + embedding", statistics.median(ours), statistics.median(base))
+    report(
+        made.n, "hybrid query, bm25 + hnsw + embedding", statistics.median(ours), statistics.median(base)
+    )
     assert search(made.corpus, asked[0], made.hnsw).passages
 
 
@@ -118,9 +120,13 @@ def test_two_stage_query_by_stage(made: Made) -> None:
     asked = queries(20)
     search(made.corpus, asked[0], settings)
     traces = []
-    report(made.n, "two-stage query, exact", statistics.median(
-        milliseconds(lambda q=q: traces.append(search(made.corpus, q, settings))) for q in asked
-    ))
+    report(
+        made.n,
+        "two-stage query, exact",
+        statistics.median(
+            milliseconds(lambda q=q: traces.append(search(made.corpus, q, settings))) for q in asked
+        ),
+    )
     for name in traces[0].record.milliseconds:
         report(made.n, f"  of it {name}", statistics.median(t.record.milliseconds[name] for t in traces))
     assert traces[0].stage("scored").on

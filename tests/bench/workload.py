@@ -30,7 +30,9 @@ class SurrogateEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         seeds = [int(text_hash(text)[:16], 16) for text in texts]
-        vectors = np.stack([np.random.default_rng(seed).standard_normal(self.dimension) for seed in seeds])
+        vectors = np.stack(
+            [np.random.default_rng(seed).standard_normal(self.dimension) for seed in seeds]
+        )
         return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
     def embed_query(self, text: str) -> Vectors:
@@ -59,7 +61,9 @@ def documents(n_chunks: int, first: int = 0) -> list[Document]:
             spans.append((at, at + len(text)))
             at += len(text) + 2
         name = f"doc{number}"
-        made.append(Document(name, f"{name}.txt", f"Document {number}", "\n\n".join(parts), chunks=tuple(spans)))
+        made.append(
+            Document(name, f"{name}.txt", f"Document {number}", "\n\n".join(parts), chunks=tuple(spans))
+        )
     return made
 
 

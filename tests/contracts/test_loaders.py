@@ -314,8 +314,8 @@ def test_hard_records_are_separate_items(eval_data: Path) -> None:
     north, south, _ = load(data, "a.jsonl").documents
     assert north.text == south.text
     assert [(d.title, d.metadata["year"]) for d in (north, south)] == [
-        ("North rules", 2023.0),
-        ("South rules", 2024.0),
+        ("north-2023 · North rules", 2023.0),
+        ("south-2024 · South rules", 2024.0),
     ]
     assert len(load(hard(eval_data, "tabular/quoted_newlines.csv"), "a.csv").documents) == 3
     last = load(hard(eval_data, "text/one_line_1mb.txt"), "a.txt").documents[0].text

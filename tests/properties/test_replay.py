@@ -15,7 +15,7 @@ from core.settings import ChunkSettings, IndexSettings, IndexUse, SearchSettings
 from core.types import Document
 from tests.fakes import HashEmbedder
 
-WORDS = "seal pump valve leak kit blue cold order daily stem grease office".split()
+WORDS = ["seal", "pump", "valve", "leak", "kit", "blue", "cold", "order", "daily", "stem", "grease", "office"]
 QUERIES = ["seal pump", "cold valve stem", "blue", "zzz", "order the kit daily"]
 
 
@@ -74,7 +74,14 @@ def deeper(a: SearchSettings, b: SearchSettings) -> bool:
 
 @pytest.mark.parametrize(
     "change",
-    [{"bm25_k1": 1.2}, {"bm25_b": 0.5}, {"bm25_variant": "atire"}, {"vector": "hnsw"}, {"hnsw_ef": 50}, {"hnsw_m": 8}],
+    [
+        {"bm25_k1": 1.2},
+        {"bm25_b": 0.5},
+        {"bm25_variant": "atire"},
+        {"vector": "hnsw"},
+        {"hnsw_ef": 50},
+        {"hnsw_m": 8},
+    ],
 )
 def test_what_only_a_search_can_tell_is_never_replayed(change: dict[str, Any]) -> None:
     with pytest.raises(NeedsSearch):

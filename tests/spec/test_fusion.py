@@ -67,9 +67,7 @@ def test_no_list_and_empty_lists_give_an_empty_ranking() -> None:
     assert len(rrf({"a": ranked(), "b": ranked()}).ranking) == 0
 
 
-lists_of_ranks = st.lists(
-    st.lists(st.integers(0, 12), unique=True, max_size=12), min_size=1, max_size=4
-)
+lists_of_ranks = st.lists(st.lists(st.integers(0, 12), unique=True, max_size=12), min_size=1, max_size=4)
 
 
 @given(lists_of_ranks, st.integers(0, 100))
@@ -122,7 +120,8 @@ def test_convex_combination_shares_weights() -> None:
 
 
 @given(
-    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.sampled_from(["minmax", "zscore", "dbsf"])
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30),
+    st.sampled_from(["minmax", "zscore", "dbsf"]),
 )
 def test_normalising_keeps_the_order_and_is_finite(scores: list[float], method: str) -> None:
     given_scores = np.sort(np.array(scores))[::-1]

@@ -56,7 +56,8 @@ def test_bad_limits_are_named() -> None:
 
 
 spans = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(0, 300), st.integers(1, 120), st.integers(0, 5)), max_size=25
+    st.tuples(st.integers(0, 2), st.integers(0, 300), st.integers(1, 120), st.integers(0, 5)),
+    max_size=25,
 ).map(lambda rows: [Span(n, i, s, s + w, v / 5) for n, (i, s, w, v) in enumerate(rows)])
 
 

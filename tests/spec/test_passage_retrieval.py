@@ -26,7 +26,12 @@ def document(name: str, *sentences: str) -> Document:
 def corpus() -> Corpus:
     """Four items; chunks of about one sentence."""
     documents = [
-        document("pumps", "The blue pump leaks at the seal.", "Order seal kit 4711 for it.", "Pumps run daily."),
+        document(
+            "pumps",
+            "The blue pump leaks at the seal.",
+            "Order seal kit 4711 for it.",
+            "Pumps run daily.",
+        ),
         document("valves", "The valve sticks when it is cold.", "Grease the valve stem weekly."),
         document("travel", "Book trains through the office.", "Receipts go to the desk."),
         document("menu", "Soup on Monday.", "The seal exhibit opens on Friday."),
@@ -68,7 +73,9 @@ def test_only_chunks_of_the_items_sent_on_are_searched(corpus: Corpus) -> None:
 def test_restriction_happens_before_the_depth_is_cut() -> None:
     """A global top-k of the vector index would lose the only good item's chunks."""
     documents = [document(f"noise{n}", "seal seal seal.") for n in range(30)]
-    documents.append(document("wanted", "A rare gasket is kept in the store.", "The seal of it fits every old pump."))
+    documents.append(
+        document("wanted", "A rare gasket is kept in the store.", "The seal of it fits every old pump.")
+    )
     corpus = Corpus.from_documents(documents, SENTENCE, HashEmbedder())
     settings = SearchSettings(items=1).with_signal("semantic", on=False)
     settings = settings.with_index("vector", depth=2).with_index("bm25", depth=2)
@@ -134,7 +141,11 @@ def test_one_stage_keeps_the_places_and_says_why_they_are_empty(corpus: Corpus) 
 
 
 def test_rules_take_duplicates_and_surplus_chunks_out() -> None:
-    twins = [document("a", "The seal leaks."), document("b", "THE  seal leaks."), document("c", "A seal.")]
+    twins = [
+        document("a", "The seal leaks."),
+        document("b", "THE  seal leaks."),
+        document("c", "A seal."),
+    ]
     corpus = Corpus.from_documents(twins, SENTENCE, HashEmbedder())
     plain = search(corpus, "seal leaks", SearchSettings())
     assert len(plain.stage("kept").ranking) == 3
@@ -179,7 +190,9 @@ def test_large_collections_record_only_the_items_sent_on(
     assert restricted.record.covered is not None
     monkeypatch.undo()
     assert restricted == search(corpus, "pump seal", settings)
-    assert replay(restricted, SearchSettings(items=1)) == search(corpus, "pump seal", SearchSettings(items=1))
+    assert replay(restricted, SearchSettings(items=1)) == search(
+        corpus, "pump seal", SearchSettings(items=1)
+    )
     with pytest.raises(NeedsSearch, match="items that were not searched"):
         replay(restricted, SearchSettings(items=4))
 
@@ -209,7 +222,11 @@ def test_the_arithmetic_shows_the_numbers_of_the_trace(corpus: Corpus) -> None:
     first = int(trace.stage("fused").ranking.positions[0])
     ranks = trace.stage("fused").ranks[0].tolist()
     total = trace.stage("fused").ranking.scores[0]
-    assert explain(trace, first).step("fused").arithmetic.startswith(f"1/(60+{ranks[0]}) + 1/(60+{ranks[1]}) = ")
+    assert (
+        explain(trace, first)
+        .step("fused")
+        .arithmetic.startswith(f"1/(60+{ranks[0]}) + 1/(60+{ranks[1]}) = ")
+    )
     assert explain(trace, first).step("fused").arithmetic.endswith(f" = {total:.4g}")
 
 

@@ -36,7 +36,11 @@ def part_of(path: Path) -> str:
     return path.relative_to(ROOT / "core").parts[0].removesuffix(".py")
 
 
-SOURCES = [path for path in sorted((ROOT / "core").rglob("*.py")) if path.parent != ROOT / "core" or path.stem != "__init__"]
+SOURCES = [
+    path
+    for path in sorted((ROOT / "core").rglob("*.py"))
+    if path.parent != ROOT / "core" or path.stem != "__init__"
+]
 
 
 def test_every_part_has_a_layer() -> None:

@@ -229,3 +229,11 @@ def test_spans_follow_the_normalisation_of_the_text() -> None:
 def test_spans_without_any_text_are_refused() -> None:
     with pytest.raises(LoadError, match="spans of document 'a' come without its text"):
         prechunked({"document": "a", "start": 0, "end": 3})
+
+
+def test_a_record_is_found_by_the_id_that_people_write() -> None:
+    lines = b'{"id": "SUP-48213", "title": "Export stops", "text": "It stops."}\n'
+    lines += b'{"id": 7, "title": "Plain number", "text": "No code."}\n'
+    lines += b'{"id": "0f8fad5b-d9cb-469f-a165-70867728950e", "title": "Machine id", "text": "No code."}'
+    titles = [document.title for document in load(lines, "t.jsonl").documents]
+    assert titles == ["SUP-48213 · Export stops", "Plain number", "Machine id"]
