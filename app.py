@@ -10,7 +10,7 @@ import streamlit as st
 from core.collection import Collection
 from core.corpus import Corpus
 from core.errors import RankscopeError
-from core.explain import stage_title
+from core.explanation import stage_title
 from core.report.figures import flow_positions, rank_flow
 from core.report.tables import chunk_label, columns, flow_rows, flow_stages, strip
 from core.trace import Trace
@@ -118,7 +118,8 @@ def _query_box(collection: Collection) -> None:
                 icon=":material/search:",
                 on_click=state.submit_query,
             )
-        past = list(dict.fromkeys(one.text for one in collection.queries(200)))
+        asked = [state.query()] if state.query().strip() else []
+        past = list(dict.fromkeys([*asked, *(one.text for one in collection.queries(200))]))
         if past:
             st.selectbox(
                 "Past queries",

@@ -10,10 +10,10 @@ from typing import Any
 
 _PUBLIC = {
     "core.chunking": ("chunk_document",),
-    "core.collection": ("Collection", "create", "list_collections", "open_collection"),
+    "core.collection": ("Collection", "list_collections", "open_collection"),
     "core.corpus": ("Corpus", "build_corpus"),
     "core.embedding": ("load_embedder",),
-    "core.explain": ("explain",),
+    "core.explanation": ("explain",),
     "core.extras": ("register_index",),
     "core.indexes": ("BM25Index", "HnswIndex", "VectorIndex"),
     "core.loading": ("load",),

@@ -229,7 +229,7 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Why a chunk is in the result, or where it was lost, with the arithmetic."""
-    from core.explain import explain as explain_chunk
+    from core.explanation import explain as explain_chunk
 
     with _errors():
         trace = _trace(query, collection, changes, settings)
@@ -244,7 +244,9 @@ def explain(
                 position = trace.corpus.position_of(chunk)
             except KeyError as error:
                 raise RankscopeError(str(error.args[0])) from None
-        found = asdict(explain_chunk(trace, position))
+        story = explain_chunk(trace, position)
+        terms = {name: [term._asdict() for term in listed] for name, listed in story.terms.items()}
+        found = asdict(story) | {"terms": terms}
     lines = [found["sentence"], ""]
     for step in found["steps"]:
         place = (

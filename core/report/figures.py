@@ -6,7 +6,7 @@ from math import log10
 
 import plotly.graph_objects as go
 
-from core.explain import stage_title
+from core.explanation import stage_title
 from core.report.tables import chunk_hue, chunk_label, flow_rows, flow_stages
 from core.trace import Trace
 

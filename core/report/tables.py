@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from core.explain import number, stage_title
+from core.explanation import number, stage_title
 from core.passages import Passage
 from core.settings import SearchSettings
 from core.text import Analyzer

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import SettingsError
-from core.explain import stage_title
+from core.explanation import stage_title
 from core.report.knobs import Knob, knobs, with_value
 from core.settings import IndexSettings, SearchSettings
 from core.text import LANGUAGES, Analyzer

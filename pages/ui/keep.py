@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import SettingsError
-from core.explain import stage_title
+from core.explanation import stage_title
 from core.report.export import settings_to_python, trace_to_csv, trace_to_json, trace_to_trec
 from core.settings import Settings
 from core.trace import Trace

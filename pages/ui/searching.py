@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from core.corpus import Corpus
 from core.errors import NeedsSearch
+from core.explanation import stage_title
 from core.pipeline import replay, search
-from core.report.knobs import knobs
+from core.report.knobs import knobs, value_of
 from core.report.tables import moved, movement_sentence
 from core.settings import SearchSettings
 from core.trace import Trace
@@ -40,12 +41,12 @@ def why_nothing_moved(
     old: SearchSettings, new: SearchSettings, signals: Sequence[str], indexes: Sequence[str]
 ) -> str:
     """A sentence for a change that changed nothing, naming the setting; with a blank before it."""
-    changed = new.changes(old).keys() | old.changes(new).keys()
     for _, group in knobs(new, signals, indexes):
         for knob in group:
-            if knob.path in changed:
+            if knob.value != value_of(old, knob.path):
                 reason = knob.idle or "the results are the same at both values"
-                return f" {knob.label}: {reason}."
+                name = f"{stage_title(knob.part)} {knob.label}".strip()
+                return f" {name}: {reason}."
     return ""
 
 

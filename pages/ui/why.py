@@ -7,7 +7,7 @@ from html import escape
 
 import streamlit as st
 
-from core.explain import Explanation, explain, number, stage_title
+from core.explanation import Explanation, explain, number, stage_title
 from core.report.tables import Reader, chunk_hue, chunk_label
 from core.trace import Trace
 from pages.ui import draw, state
@@ -20,7 +20,7 @@ def why(trace: Trace, reader: Reader, position: int, open_page: bool) -> None:
     found = explain(trace, position)
     chunk = reader.chunk(position)
     with st.container(horizontal=True, vertical_alignment="center", key="why_head"):
-        where = " › ".join([chunk["title"], *chunk["path"]])
+        where = " › ".join(dict.fromkeys([chunk["title"], *chunk["path"]]))
         st.html(
             f'<div class="rs-why-title">{draw.chip(chunk["label"], chunk["hue"])} {escape(where)}'
             f'<span class="rs-quiet"> · characters {chunk["start"]:,}–{chunk["end"]:,}</span></div>'

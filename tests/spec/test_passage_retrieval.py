@@ -7,7 +7,7 @@ import pytest
 
 from core.corpus import Corpus
 from core.errors import NeedsSearch
-from core.explain import explain
+from core.explanation import explain
 from core.pipeline import replay, search
 from core.pipeline import run as run_module
 from core.settings import ChunkSettings, IndexSettings, SearchSettings

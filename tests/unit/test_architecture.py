@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 LAYERS = [
     {"errors", "types", "text", "stopwords", "settings", "passages", "trace", "protocols", "sealed"},
-    {"fusion", "explain", "chunking"},
+    {"fusion", "explanation", "chunking"},
     {"loading", "embedding", "vectors_cache", "indexes", "collection", "documents", "home"},
     {"corpus", "chunk_table", "extras", "sample"},
     {"pipeline"},

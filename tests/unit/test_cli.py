@@ -1,0 +1,143 @@
+"""The command line, with a home of its own and a small embedder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from core import embedding
+from core.cli import app
+from core.settings import DEFAULT_MODEL
+from tests.fakes import HashEmbedder
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKSCOPE_HOME", str(tmp_path / "home"))
+    monkeypatch.setitem(embedding._loaded, DEFAULT_MODEL, HashEmbedder(model_id=DEFAULT_MODEL))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    (folder / "pumps.md").write_text("# Pumps\n\nThe seal of pump P-17 leaks.\n\n## Order\n\nOrder kit 4711.")
+    (folder / "empty.txt").write_text("")
+    (folder / "valves.txt").write_text("The valve stem wants grease.")
+    return folder
+
+
+def run(*words: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == code, (result.output, result.exception)
+    return result.stdout if code == 0 else result.output
+
+
+def add(files: Path) -> list[dict]:
+    return json.loads(CliRunner().invoke(app, ["add", str(files), "-c", "Mine", "--json"]).stdout)
+
+
+def test_add_names_the_file_that_fails_and_takes_the_rest(files: Path) -> None:
+    rows = {row["file"]: row for row in add(files)}
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "pumps.md": "added",
+        "valves.txt": "added",
+        "empty.txt": "failed",
+    }
+    assert "empty file" in rows["empty.txt"]["error"]
+    assert rows["pumps.md"]["headings"] == 2
+    assert {row["status"] for row in add(files)} == {"same", "failed"}
+    listed = json.loads(run("collections", "--json"))
+    assert listed == [{"name": "Mine", "files": 2, "documents": 2}]
+
+
+def test_add_ends_with_1_when_a_file_failed(files: Path) -> None:
+    assert "empty.txt: empty file" in run("add", str(files), "-c", "Mine", code=1)
+
+
+def test_search_prints_the_trace(files: Path) -> None:
+    add(files)
+    found = json.loads(run("search", "pump seal P-17", "-c", "Mine", "--json"))
+    assert [stage["kind"] for stage in found["stages"]] == [
+        *("signal", "project", "fuse", "search", "search", "fuse", "fuse", "rule", "merge")
+    ]
+    first = found["passages"][0]
+    assert first["name"] == "pumps.md"
+    assert "P-17" in first["text"]
+    assert set(first) >= {"document", "start", "end", "text", "score", "members"}
+    fused = next(stage for stage in found["stages"] if stage["name"] == "fused")["ranking"][0]
+    assert fused["score"] == pytest.approx(sum(part["term"] for part in fused["parts"].values()))
+    assert "Passages" in run("search", "pump seal P-17", "-c", "Mine")
+
+
+def test_settings_given_on_the_call(files: Path, tmp_path: Path) -> None:
+    add(files)
+    words = ("-c", "Mine", "-s", "k_rrf=1", "-s", "indexes.bm25.on=false")
+    found = json.loads(run("search", "pump", *words, "--json"))
+    assert found["settings"]["k_rrf"] == 1
+    assert [stage["on"] for stage in found["stages"] if stage["name"] == "bm25"] == [False]
+    toml = tmp_path / "settings.toml"
+    run("export", "-f", "toml", *words, "-o", str(toml))
+    again = json.loads(run("search", "pump", "-c", "Mine", "--settings", str(toml), "--json"))
+    assert again["settings"] == found["settings"]
+    assert "no setting k_rfr" in run("search", "pump", "-c", "Mine", "-s", "k_rfr=1", code=1)
+
+
+def test_explain_gives_the_reason_and_the_arithmetic(files: Path) -> None:
+    add(files)
+    found = json.loads(run("explain", "pump seal", "1", "-c", "Mine", "--json"))
+    assert found["passage_rank"] == 1
+    assert sum(term["contribution"] for term in found["terms"]["bm25"]) > 0
+    assert "1/(60+1)" in run("explain", "pump seal", found["chunk_id"], "-c", "Mine")
+    assert "there is no passage 99" in run("explain", "pump", "99", "-c", "Mine", code=1)
+    assert "no chunk 'x:0-1'" in run("explain", "pump", "x:0-1", "-c", "Mine", code=1)
+
+
+def test_export_in_every_form(files: Path) -> None:
+    add(files)
+    assert json.loads(run("export", "pump", "-c", "Mine"))["query"] == "pump"
+    trec = run("export", "pump", "-f", "trec", "-c", "Mine").splitlines()
+    assert [line.split()[:2] for line in trec] == [["1", "Q0"]] * len(trec)
+    assert [int(line.split()[3]) for line in trec] == list(range(1, len(trec) + 1))
+    assert run("export", "pump", "-f", "csv", "-c", "Mine").startswith("stage,kind,rank,id")
+    assert "has items.lexical" in run("export", "pump", "-f", "trec", "--stage", "no", "-c", "Mine", code=1)
+    run("export", "pump", "-f", "docx", "-c", "Mine", code=2)
+
+
+def test_the_exported_script_finds_the_same(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add(files)
+    script = run("export", "pump seal", "-f", "python", "-c", "Mine", "-s", "k_rrf=5")
+    exec(compile(script, "exported", "exec"), {})
+    passages = json.loads(run("search", "pump seal", "-c", "Mine", "-s", "k_rrf=5", "--json"))["passages"]
+    printed = capsys.readouterr().out
+    for passage in passages:
+        assert f"{passage['rank']} {round(passage['score'], 5)} {passage['name']}" in printed
+
+
+def test_chunks_shows_sizes_and_stores_nothing(files: Path) -> None:
+    rows = json.loads(
+        run("chunks", str(files / "pumps.md"), "--strategy", "headings", "--size", "40", "--json")
+    )
+    text = (files / "pumps.md").read_text()
+    assert [row["text"] for row in rows] == [text[row["start"] : row["end"]] for row in rows]
+    assert rows[-1]["headings"] == ["Pumps", "Order"]
+    assert all(row["characters"] <= 40 for row in rows)
+    assert json.loads(run("collections", "--json")) == []
+    assert "takes 20 to" in run("chunks", str(files / "pumps.md"), "--size", "3", code=1)
+    assert "empty file" in run("chunks", str(files / "empty.txt"), code=1)
+
+
+def test_an_unknown_collection_is_named(files: Path) -> None:
+    assert "Nowhere" in run("search", "pump", "-c", "Nowhere", code=1)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    assert "nothing.txt" in run("add", "nothing.txt", "-c", "Mine", code=1)
+
+
+def test_the_sample_is_the_default_collection() -> None:
+    found = json.loads(run("search", "what happened with INC-2023-Q4-011?", "--json"))
+    assert "annual-report-2023.md" in {passage["name"] for passage in found["passages"]}
