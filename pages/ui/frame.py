@@ -35,6 +35,7 @@ def frame(active: Page) -> None:
         for page, label, path in _MENU:
             _menu_link(page == active, label, path)
         _collection_picker()
+    state.search_settings()  # reads the link, which may be worth a notice
     for notice in state.take_notices():
         draw.notice(notice, "warning")
 

@@ -57,8 +57,8 @@ def _shelf() -> _Shelf:
 
 
 @st.cache_data(show_spinner=False, max_entries=64)
-def _loss(fingerprint: str, settings: SearchSettings, _corpus: Corpus) -> float | None:
-    return vector_loss(_corpus, settings)
+def _loss(fingerprint: str, link: str, _corpus: Corpus) -> float | None:
+    return vector_loss(_corpus, SearchSettings.from_link(link))
 
 
 def loss(corpus: Corpus, settings: SearchSettings) -> float | None:
@@ -69,7 +69,7 @@ def loss(corpus: Corpus, settings: SearchSettings) -> float | None:
         hnsw_ef_construction=settings.hnsw_ef_construction,
         hnsw_ef=settings.hnsw_ef,
     ).with_index("vector", depth=settings.index("vector").depth)
-    return _loss(corpus.fingerprint, own, corpus)
+    return _loss(corpus.fingerprint, own.to_link(), corpus)
 
 
 @st.cache_resource(show_spinner=False)

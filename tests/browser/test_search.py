@@ -1,0 +1,150 @@
+"""The Search page as a person uses it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Visit, make_collection
+
+BEARINGS = {
+    "pumps.md": "# Pumps\n\n## Noise\n\nA dry bearing makes the pump rattle. Grease the bearing monthly.\n\n"
+    "## Leaks\n\nA worn seal lets oil out. Replace the seal and check the shaft.\n",
+    "fans.md": "# Fans\n\nA fan with a bent blade shakes. A bearing without grease squeaks.\n",
+    "lamps.md": "# Lamps\n\nA lamp flickers when its driver is too hot.\n",
+}
+HOSTILE = (
+    '<img src="https://beacon.example.invalid/a.png" onerror="document.title=\'taken\'"> '
+    "<script>document.title='taken'</script> ![beacon](https://beacon.example.invalid/b.png) "
+    "[link](https://beacon.example.invalid/c) **bold** `code` $x^2$ :smile: TAGTEXT bearing"
+)
+COLUMNS = ("items", "bm25", "vector", "fused", "scored", "passages")
+
+
+@pytest.fixture(scope="module")
+def bearings(server: str, home: Path) -> str:
+    make_collection(home, "Bearings", BEARINGS)
+    return "Bearings"
+
+
+def search(visit: Visit, server: str, collection: str, query: str, **settings: str) -> Page:
+    """Open the collection, index it where that was not done, ask the query."""
+    page = visit.page
+    page.goto(f"{server}/?{urlencode({'collection': collection, **settings})}")
+    box = page.locator(".st-key-query_box input")
+    resume = page.locator(".st-key-index_resume button")
+    expect(box.or_(resume).first).to_be_visible()
+    if resume.is_visible():
+        resume.click()
+    box.fill(query)
+    box.press("Enter")
+    expect(page.locator(".column")).to_have_count(len(COLUMNS))
+    return page
+
+
+def cards(page: Page, column: str) -> list[str]:
+    """What the cards of a column read, from top to bottom."""
+    return page.locator(f".column[data-name={column}] .card").all_inner_texts()
+
+
+def test_search_select_and_explain(visit: Visit, server: str, bearings: str) -> None:
+    page = search(visit, server, bearings, "bearing grease")
+    for column in COLUMNS:
+        assert cards(page, column), column
+    # The two chunks with both words lead in BM25; every fused score is the sum beside it.
+    assert [re.search(r"\n(A|B)\d", text) is not None for text in cards(page, "bm25")] == [True, True]
+    first = page.locator(".column[data-name=fused] .card").first
+    terms = [float(term) for term in first.locator(".term").all_inner_texts()]
+    assert abs(sum(terms) - float(first.locator(".score").inner_text())) < 0.00002
+    assert first.locator(".formula").first.inner_text() == "1/(60+1)"
+
+    label = first.locator(".chip").inner_text()
+    first.click()
+    for column in ("bm25", "vector", "fused", "scored", "passages"):
+        marked = page.locator(f".column[data-name={column}] .card.selected")
+        expect(marked).to_have_count(1)
+        assert label in marked.locator(".chip").all_inner_texts()
+    why = page.locator(".rs-why-sentence")
+    expect(why).to_contain_text("BM25 ranks it 1 and Vector ranks it")
+    expect(page.get_by_text("BM25: term by term")).to_be_visible()
+    expect(page.locator(".rs-table", has_text="contribution")).to_contain_text("bear")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1440
+    assert (visit.outside, visit.errors) == ([], [])
+
+
+def test_a_slider_changes_scores_and_the_change_survives_a_refresh(
+    visit: Visit, server: str, bearings: str
+) -> None:
+    page = search(visit, server, bearings, "bearing grease")
+    score = page.locator(".column[data-name=fused] .card .score").first
+    before = float(score.inner_text())
+    slider = page.locator(".st-key-set_k_rrf_slider input[type=range]")
+    slider.focus()
+    slider.press("ArrowLeft")
+    expect(page.locator(".rs-change")).to_contain_text("Recomputed from the recorded search")
+    expect(page.locator(".column[data-name=fused] .formula").first).to_have_text("1/(59+1)")
+    assert float(score.inner_text()) > before
+    page.reload()
+    expect(page.locator(".column[data-name=fused] .formula").first).to_have_text("1/(59+1)")
+    page.get_by_role("button", name="Reset all").click()
+    expect(page.locator(".column[data-name=fused] .formula").first).to_have_text("1/(60+1)")
+
+
+def test_the_keyboard_reaches_every_card(visit: Visit, server: str, bearings: str) -> None:
+    page = search(visit, server, bearings, "bearing grease")
+    fused = page.locator(".column[data-name=fused] .card")
+    fused.first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(fused.nth(1)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(fused.nth(1)).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("ArrowRight")
+    scored = page.locator(".column[data-name=scored] .card.selected")
+    expect(scored).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".card.selected")).to_have_count(0)
+
+
+def test_pointing_at_a_chunk_marks_it_in_every_column(visit: Visit, server: str, bearings: str) -> None:
+    page = search(visit, server, bearings, "bearing grease")
+    page.locator(".column[data-name=bm25] .card").first.hover()
+    for column in ("bm25", "vector", "fused", "scored", "passages"):
+        expect(page.locator(f".column[data-name={column}] .card.hover")).to_have_count(1)
+
+
+def test_the_rank_flow_has_a_line_for_each_chunk(visit: Visit, server: str, bearings: str) -> None:
+    page = search(visit, server, bearings, "bearing grease")
+    page.get_by_role("tab", name="Rank flow").click()
+    expect(page.locator(".scatterlayer .trace")).to_have_count(4)
+    page.locator(".st-key-rank_flow_table summary").click()
+    expect(page.locator(".st-key-rank_flow_table tbody tr")).to_have_count(4)
+
+
+def test_text_of_documents_and_queries_shows_letter_by_letter(
+    visit: Visit, server: str, home: Path
+) -> None:
+    make_collection(home, "Hostile", {"hostile.txt": HOSTILE, f"{'<b>x</b>'}.txt": "A bearing."})
+    page = search(visit, server, "Hostile", "TAGTEXT ![q](https://beacon.example.invalid/q.png)")
+    card = page.locator(".column[data-name=passages] .card", has_text="TAGTEXT")
+    card.click()
+    expect(page.locator(".st-key-why_text .rs-source")).to_have_text(HOSTILE, use_inner_text=True)
+    shown = "".join(
+        page.locator(".column[data-name=bm25] .card").first.locator(".excerpt").all_inner_texts()
+    )
+    assert shown.strip("…") in HOSTILE
+    page.wait_for_timeout(500)
+    assert page.title() == "Search · Rankscope"
+    assert page.locator("img[src*=beacon], a[href*=beacon]").count() == 0
+    assert (visit.outside, visit.errors) == ([], [])
+
+
+def test_on_a_phone_the_page_does_not_scroll_sideways(visit: Visit, server: str, bearings: str) -> None:
+    visit.page.set_viewport_size({"width": 390, "height": 844})
+    page = search(visit, server, bearings, "bearing grease")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.locator(".stepbutton", has_text="Passages").click()
+    expect(page.locator(".column[data-name=passages] .card").first).to_be_in_viewport()
