@@ -167,11 +167,16 @@ def _results() -> None:
     trace = state.trace()
     if trace is None:
         return
-    reader = state.reader(trace, _corpus_of(trace).settings.analyzer)
+    try:
+        _draw_trace(trace, _corpus_of(trace))
+    except RankscopeError as error:
+        draw.notice(str(error), "error")
+
+
+def _draw_trace(trace: Trace, corpus: Corpus) -> None:
+    reader = state.reader(trace, corpus.settings.analyzer)
     for note in trace.notes:
         draw.notice(note, "info")
-    for note in _corpus_of(trace).notes:
-        draw.text(note, "rs-quiet")
     if state.change():
         draw.text(state.change(), "rs-change")
     rank_columns(
@@ -181,6 +186,8 @@ def _results() -> None:
         state.select,
         state.show_more_lines,
     )
+    for note in corpus.notes:
+        draw.text(note, "rs-quiet")
     if not trace.passages:
         draw.notice(
             "No result. Try other words, switch on more indexes or signals, or raise the depth or the "

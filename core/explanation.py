@@ -241,5 +241,5 @@ def _sentence(
 
 
 def number(value: float) -> str:
-    """Four significant digits, as everywhere on the page."""
-    return f"{value:.4g}"
+    """Four significant digits, also where the last are zeros, so that numbers stand under each other."""
+    return f"{value:#.4g}"

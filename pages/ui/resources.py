@@ -88,9 +88,16 @@ def corpus(collection: Collection) -> Corpus | None:
     served = _shelf().get(collection)
     if served and served.version == collection.version and served.corpus.settings == settings:
         return served.corpus
-    if is_built(collection, settings):
+    if is_built(collection, settings) or (
+        served and _only_removals(collection, served.corpus, settings)
+    ):
         return build(collection, settings)
     return served.corpus if served else None
+
+
+def _only_removals(collection: Collection, served: Corpus, settings: IndexSettings) -> bool:
+    """Whether documents left and none came: then nothing needs embedding, and nobody should find them."""
+    return served.settings == settings and set(collection.documents().ids) <= set(served.item_ids)
 
 
 def stale(collection: Collection) -> int:

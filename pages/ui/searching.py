@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import streamlit as st
+
 from core.corpus import Corpus
 from core.errors import NeedsSearch
 from core.explanation import stage_title
@@ -19,7 +21,8 @@ def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace
     """The trace of query and settings; the session keeps it, the one before, and what changed."""
     shown = state.trace()
     if shown is None or shown.query != query or shown.corpus is not corpus:
-        found = search(corpus, query, settings)
+        with st.spinner("Searching …", show_time=True):
+            found = search(corpus, query, settings)
         state.set_trace(found)
         return found
     if shown.settings == settings:
@@ -27,7 +30,8 @@ def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace
     try:
         found, how = replay(shown, settings), "Recomputed from the recorded search"
     except NeedsSearch as reason:
-        found = search(corpus, query, settings)
+        with st.spinner("Searching again …", show_time=True):
+            found = search(corpus, query, settings)
         how = f"Searched again because the record does not hold: {', '.join(reason.reasons)}"
     counts = moved(shown, found)
     told = f"{how}: {movement_sentence(counts)}."

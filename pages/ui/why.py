@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
+from itertools import islice
 
 import streamlit as st
 
@@ -13,6 +14,7 @@ from core.trace import Trace
 from pages.ui import draw, state
 
 CHUNKS_PAGE = "pages/chunks.py"
+_LISTED = 300  # documents in one list: more makes a browser slow
 
 
 def why(trace: Trace, reader: Reader, position: int, open_page: bool) -> None:
@@ -123,9 +125,22 @@ def _passage(trace: Trace, found: Explanation) -> None:
 def chunk_picker(trace: Trace, reader: Reader, select: Callable[[str], None]) -> None:
     """Choose any chunk of the corpus, in the result or not: by document, then by number."""
     corpus = trace.corpus
+    items: Sequence[int] = range(len(corpus.item_ids))
+    if len(items) > _LISTED:
+        named = st.text_input(
+            "Document name",
+            key="pick_name",
+            placeholder="Any chunk: type a part of its document's name …",
+        ).casefold()
+        found = (
+            at
+            for at in items
+            if named in f"{corpus.item_titles[at]}\n{corpus.item_names[at]}".casefold()
+        )
+        items = list(islice(found, _LISTED))
     chosen = st.selectbox(
         "Document",
-        range(len(corpus.item_ids)),
+        items,
         format_func=lambda item: f"{reader.item(item)['label']} · {reader.item(item)['title']}",
         key="pick_item",
         index=None,
