@@ -16,7 +16,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Item stage", ("two_stage", "signals", "k_rrf_items", "items")),
     ("Indexes", ("second_stage", "indexes")),
     ("Fusion", ("fusion", "k_rrf")),
-    ("Score fusion with the item rank", ("passage_weight", "item_weight", "k_rrf_score")),
+    ("Score fusion", ("passage_weight", "item_weight", "k_rrf_score")),
     ("Kept chunks", ("k", "collapse_duplicates", "per_item")),
     ("Merging", ("merge", "merge_gap", "merge_cap")),
     ("BM25", ("bm25_variant", "bm25_k1", "bm25_b")),

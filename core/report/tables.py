@@ -5,6 +5,7 @@ Every text of a document leaves here as text; numbers leave as they are, with fo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -282,7 +283,7 @@ def parts(settings: SearchSettings, stage: Stage, row: int) -> list[dict[str, An
                 "rank": rank or None,
                 "term": term,
                 "digits": number(term) if rank else "–",
-                "formula": _formula(settings, stage, name, rank),
+                "formula": _formula(settings, stage, name, rank, term),
             }
         )
     return found
@@ -294,7 +295,7 @@ def _part_title(name: str) -> str:
     )
 
 
-def _formula(settings: SearchSettings, stage: Stage, name: str, rank: int) -> str:
+def _formula(settings: SearchSettings, stage: Stage, name: str, rank: int, term: float) -> str:
     if not rank:
         return ""
     if stage.name == "items":
@@ -304,7 +305,10 @@ def _formula(settings: SearchSettings, stage: Stage, name: str, rank: int) -> st
         return f"{weight:g}/({settings.k_rrf_score}+{rank})"
     if settings.fusion == "rrf":
         return f"{settings.index(name).weight:g}/({settings.k_rrf}+{rank})"
-    return f"{settings.index(name).weight:g} of {sum(settings.index(n).weight for n in stage.inputs):g}"
+    weight = settings.index(name).weight
+    total = math.fsum(settings.index(other).weight for other in stage.inputs) or 1.0
+    normalised = float(term) * total / weight if weight else 0.0
+    return f"{weight:g}/{total:g}·{number(normalised)}"
 
 
 def _move(stage: Stage, rank: int) -> int:

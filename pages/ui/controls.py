@@ -77,6 +77,8 @@ def _control(knob: Knob) -> None:
     if knob.value != knob.default:
         label += f" :gray[· default {_shown(knob.default)}]"
     help = f"{knob.help} Default: {_shown(knob.default)}."
+    if knob.idle:
+        help += f" **Moves nothing now: {knob.idle}.**"
     common: dict[str, Any] = {"disabled": bool(knob.idle), "help": help}
     if isinstance(knob.default, bool):
         st.session_state[key] = knob.value
@@ -86,7 +88,7 @@ def _control(knob: Knob) -> None:
         st.selectbox(label, knob.choices, key=key, on_change=_change, args=(knob.path, key), **common)
     else:
         _number(knob, key, label, common)
-    if knob.idle:
+    if knob.idle and knob.idle != f"{knob.part} is off":  # its switch is right above
         st.caption(f"Moves nothing: {knob.idle}.")
 
 

@@ -80,7 +80,7 @@ function movement(line) {
     was.title = line.was ? `Rank ${line.was} before the last change` : "Not listed before the last change";
     box.append(was);
   }
-  if (line.move) {
+  if (line.move && line.was === undefined) {
     const move = el("span", line.move > 0 ? "up" : "down", `${line.move > 0 ? "▲" : "▼"}${Math.abs(line.move)}`);
     move.title = `${Math.abs(line.move)} place(s) ${line.move > 0 ? "above" : "below"} the stage before`;
     box.append(move);

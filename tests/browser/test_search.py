@@ -142,6 +142,19 @@ def test_text_of_documents_and_queries_shows_letter_by_letter(
     assert (visit.outside, visit.errors) == ([], [])
 
 
+def test_long_lists_show_twenty_lines_and_more_when_asked(visit: Visit, server: str, home: Path) -> None:
+    make_collection(
+        home, "Long", {f"note{at}.md": f"# Note {at}\n\nA pump and note {at}.\n" for at in range(33)}
+    )
+    page = search(visit, server, "Long", "pump")
+    bm25 = page.locator(".column[data-name=bm25]")
+    expect(bm25.locator(".card")).to_have_count(20)
+    expect(bm25.locator(".count")).to_have_text("33")
+    bm25.locator(".more").click()
+    expect(bm25.locator(".card")).to_have_count(33)
+    expect(bm25.locator(".more")).to_have_count(0)
+
+
 def test_on_a_phone_the_page_does_not_scroll_sideways(visit: Visit, server: str, bearings: str) -> None:
     visit.page.set_viewport_size({"width": 390, "height": 844})
     page = search(visit, server, bearings, "bearing grease")

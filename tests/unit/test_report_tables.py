@@ -111,6 +111,14 @@ def test_columns_show_what_the_trace_ranks(trace: Trace, reader: Reader) -> None
     assert (joined["start"], joined["end"]) == (trace.passages[0].start, trace.passages[0].end)
 
 
+def test_a_convex_combination_shows_weight_and_normalised_score(corpus: Corpus, reader: Reader) -> None:
+    minmax = search(corpus, "red pump", SearchSettings(fusion="minmax").with_index("bm25", weight=3.0))
+    fused = next(column for column in columns(minmax, reader) if column["name"] == "fused")
+    best = next(line for line in fused["lines"] if line["parts"][0]["rank"] == 1)
+    assert best["parts"][0]["formula"] == "3/4·1.000"
+    assert best["parts"][0]["term"] == 0.75
+
+
 def test_a_line_that_does_not_go_on_says_why(corpus: Corpus, reader: Reader) -> None:
     one_each = search(corpus, "red pump", SearchSettings(per_item=1, k=3))
     scored = next(column for column in columns(one_each, reader) if column["name"] == "scored")
