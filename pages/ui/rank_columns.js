@@ -73,6 +73,20 @@ function sums(line) {
   return table;
 }
 
+function joined(line) {
+  const box = el("div", "where");
+  const gaps = line.gaps.map(([a, b]) => `${count.format(a)}–${count.format(b)}`);
+  const filled = line.gaps.reduce((sum, [a, b]) => sum + b - a, 0);
+  let told = "no gap";
+  if (gaps.length) told = gaps.length > 1 ? `${gaps.length} gaps, ${count.format(filled)} characters` : `gap ${gaps[0]}`;
+  const words = el("div", "", `${line.members.length} chunks joined, ${told}`);
+  words.title = gaps.length ? `Gaps: ${gaps.join(", ")}` : "The chunks touch or overlap";
+  const chips = el("div", "chips");
+  line.members.forEach((member) => chips.append(chip(member)));
+  box.append(words, chips);
+  return box;
+}
+
 function movement(line) {
   const box = el("span", "moves");
   if (line.was !== undefined) {
@@ -97,11 +111,7 @@ function card(line, column) {
   node.dataset.pick = line.id;
   const top = el("div", "top");
   top.append(el("span", "rank", line.rank));
-  if (line.members && line.members.length > 1) {
-    const all = el("span", "chips");
-    line.members.forEach((member) => all.append(chip(member)));
-    top.append(all);
-  } else top.append(chip(line));
+  top.append(chip(line));
   top.append(movement(line));
   const score = el("span", "score", line.digits);
   score.title = `${column.title} score ${line.score}`;
@@ -121,10 +131,7 @@ function card(line, column) {
   if (line.parts) node.append(sums(line));
   if (line.excerpt && column.kind !== "fuse") node.append(excerptNode(line));
   if (column.unit !== "item") node.append(el("div", "where", where(line)));
-  if (line.members && line.members.length > 1) {
-    const gaps = line.gaps.map(([a, b]) => `${count.format(a)}–${count.format(b)}`).join(", ");
-    node.append(el("div", "where", `${line.members.length} chunks joined` + (gaps ? `, gap ${gaps}` : ", no gap")));
-  }
+  if (line.members && line.members.length > 1) node.append(joined(line));
   if (line.dropped) {
     node.classList.add("dropped");
     node.append(el("div", "fate", line.dropped));
