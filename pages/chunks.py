@@ -204,9 +204,9 @@ def _summary(made: Cut, settings: ChunkSettings, embedder: Embedder) -> None:
     st.html(f'<p data-testid="chunk-count"><b>{_count(len(lengths), "chunk")}</b> · {facts}</p>')
     if settings.overlap and not made.repeated:
         why = (
-            "each section fits into one chunk, and sections are not overlapped"
+            "it repeats text only inside a section that is longer than the size"
             if settings.strategy == "headings"
-            else "it is an upper bound, and no whole sentence or word fits into it"
+            else "it is an upper bound, and nothing whole fits into it"
         )
         st.caption(f"The overlap of {settings.overlap:,} repeats nothing in this document: {why}.")
     if made.truncated:
@@ -303,8 +303,8 @@ def _sizes(key: str, sizes: SizeTable, characters: NDArray[np.int64], tokens: ND
     per = f" · {sizes.chunks_per_document:,.1f} a document" if sizes.documents > 1 else ""
     share = f"{sizes.truncated or 0:,} ({sizes.truncated_share or 0:.1%})"
     st.caption(
-        f"{_count(sizes.count, 'chunk')}{per} · {share} past the model's {sizes.max_tokens or 0:,} tokens · "
-        f"{sizes.overlap_characters:,} characters repeated by overlap"
+        f"{_count(sizes.count, 'chunk')}{per} · {share} past the model's {sizes.max_tokens or 0:,} "
+        f"tokens · {sizes.overlap_characters:,} characters repeated by overlap"
     )
     unit = st.segmented_control(
         "Histogram of",

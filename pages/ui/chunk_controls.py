@@ -25,9 +25,8 @@ def chunk_controls() -> IndexSettings:
     )
     st.caption(STRATEGIES[chunking.strategy])
     _select("unit", chunking)
-    reach = _REACH[chunking.unit]
-    _number("size", chunking, max(reach, chunking.size))
-    _number("overlap", chunking, max(min(reach // 2, chunking.size - 1), chunking.overlap, 1))
+    _number("size", chunking, _REACH[chunking.unit])
+    _number("overlap", chunking, _REACH[chunking.unit] // 2)
     if chunking.strategy == "semantic":
         _number("breakpoint_percentile", chunking, 99)
     _model(draft)
@@ -42,43 +41,74 @@ def _text(name: str) -> dict[str, Any]:
 
 def _select(name: str, chunking: ChunkSettings, help: str = "") -> None:
     key = f"chunk_{name}"
-    st.session_state[key] = getattr(chunking, name)
+    _sync(key, getattr(chunking, name))
     words = _text(name) | ({"help": help} if help else {})
     st.selectbox(
-        options=_SPECS[name].metadata["choices"], key=key, on_change=_change, args=(name, key), **words
+        options=_SPECS[name].metadata["choices"],
+        key=key,
+        on_change=_change,
+        args=(name, key),
+        **words,
     )
 
 
-def _number(name: str, chunking: ChunkSettings, reach: int) -> None:
+def _number(name: str, chunking: ChunkSettings, usual: int) -> None:
+    """A slider up to the usual end, or to the value beyond it, and a box that takes any allowed value."""
     facts = _SPECS[name].metadata
     low, high = int(facts["low"]), int(facts["high"])
-    if name == "overlap":
-        high = min(high, chunking.size - 1)
-    slider, box = f"chunk_{name}", f"chunk_{name}_exact"
-    st.session_state[slider] = st.session_state[box] = getattr(chunking, name)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"row_{slider}"):
-        step = 1 if name == "breakpoint_percentile" or chunking.unit == "tokens" else 10
+    value = getattr(chunking, name)
+    reach = max(usual, value)
+    slider, box = _key(f"chunk_{name}_to_{reach}", value), _key(f"chunk_{name}_exact", value)
+    row = f"row_chunk_{name}"
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=row):
         st.slider(
-            min_value=low, max_value=reach, step=1 if reach < 100 else step, key=slider,
-            on_change=_change, args=(name, slider), **_text(name),
+            min_value=low, max_value=reach, value=value, step=10 if reach > 1_000 else 1, key=slider,
+            on_change=_change_number, args=(name, slider), **_text(name),
         )  # fmt: skip
         st.number_input(
-            f"{facts['label']}, exact value", low, high, step=1, key=box,
-            on_change=_change, args=(name, box), label_visibility="collapsed", width=104,
+            f"{facts['label']}, exact value", low, high, value, step=1, key=box,
+            on_change=_change_number, args=(name, box), label_visibility="collapsed", width=104,
         )  # fmt: skip
+
+
+def _key(base: str, value: int) -> str:
+    """The widget's key: another one, and so a fresh widget, once it shows something else than the value.
+
+    To set the value of a widget that mirrors another would have the browser report what it showed
+    before as a change, and quick steps of a slider would undo each other.
+    """
+    turns: dict[str, int] = st.session_state.setdefault("chunk_turns", {})
+    key = f"{base}_{turns.setdefault(base, 0)}"
+    if st.session_state.get(key, value) != value:
+        turns[base] += 1
+        key = f"{base}_{turns[base]}"
+    return key
+
+
+def _sync(key: str, value: Any) -> None:
+    """Show the value. Left alone where it is shown: to set it would undo what is typed meanwhile."""
+    if st.session_state.get(key) != value:
+        st.session_state[key] = value
+
+
+def _change_number(name: str, key: str) -> None:
+    base, _, turn = key.rpartition("_")
+    if st.session_state["chunk_turns"][base] == int(
+        turn
+    ):  # else a widget that was replaced reports late
+        _change(name, key)
 
 
 def _change(name: str, key: str) -> None:
     draft = state.index_draft()
     changes: dict[str, Any] = {name: st.session_state[key]}
     size = changes.get("size", draft.chunking.size)
-    if draft.chunking.overlap >= size:
-        changes["overlap"] = size - 1
+    changes["overlap"] = min(changes.get("overlap", draft.chunking.overlap), size - 1)
     _set(draft, chunking=draft.chunking.replace(**changes))
 
 
 def _model(draft: IndexSettings) -> None:
-    st.session_state["chunk_model"] = draft.model
+    _sync("chunk_model", draft.model)
     st.text_input(
         "Embedding model",
         key="chunk_model",

@@ -173,8 +173,9 @@ export default function({ data, parentElement }) {
     entry.hidden = !kinds.has(entry.dataset.kind);
   }
   if (first && doc.dataset.focus !== data.focus) {
-    doc.scrollTop = 0;
-    first.scrollIntoView({ block: "center" });
+    // Only this box scrolls: the settings and the sizes around it stay where they are.
+    const away = first.getBoundingClientRect().top - doc.getBoundingClientRect().top;
+    doc.scrollTop += away - doc.clientHeight / 3;
   } else {
     doc.scrollTop = scrolled;
   }

@@ -77,7 +77,7 @@ def _show(collection: Collection) -> None:
             st.caption(f"Index up to date: {len(served):,} chunks, model {served.embedder.model_id}.")
         return
     if served is None:
-        reason = "Nothing is indexed yet: search finds nothing until it is."
+        reason = "Not indexed yet: search finds nothing until it is."
     elif waiting:
         files = "1 file was" if waiting == 1 else f"{waiting:,} files were"
         reason = f"The index is older than the documents: {files} added or removed since."

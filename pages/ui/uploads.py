@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -48,6 +49,7 @@ class _Job:
     outcomes: list[Outcome] = field(default_factory=list)
     locked: list[Task] = field(default_factory=list)
     left_out: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 def upload_area(collection: Collection) -> Callable[[], None] | None:
@@ -189,13 +191,10 @@ def _ask(incoming: Sequence[Incoming], collection: Collection, limits: Limits) -
         replaces = digest if again.get(digest) == "again" else replaces
         tasks.append(Task(question.incoming, options, replaces))
     count = "1 file" if len(tasks) == 1 else f"{len(tasks):,} files"
-    st.button(
-        f"Add {count}",
-        type="primary",
-        key="upload_add",
-        on_click=_begin,
-        args=(tasks, collection, limits),
-    )
+    # Not a callback: its arguments would be the answers before the last one.
+    if st.button(f"Add {count}", type="primary", key="upload_add"):
+        _begin(tasks, collection, limits)
+        st.rerun()
 
 
 def _choice(kind: str, title: str, asked: Sequence[Question], options: dict[str, str]) -> dict[str, str]:
@@ -248,8 +247,9 @@ def _begin(tasks: Sequence[Task], collection: Collection, limits: Limits) -> Non
 
 def _stop() -> None:
     job: _Job = st.session_state["upload_job"]
-    job.left_out = len(job.waiting)
-    job.waiting.clear()
+    with job.lock:
+        job.left_out = len(job.waiting)
+        job.waiting.clear()
     if any(outcome.changed for outcome in job.outcomes):
         ask()
 
@@ -261,23 +261,34 @@ def _run(place: DeltaGenerator, job: _Job, collection: Collection) -> None:
         st.button("Stop", key="upload_stop", on_click=_stop, help="Files added so far stay.")
     total = len(job.waiting) + len(job.outcomes)
     while job.waiting:
-        task = job.waiting[0]
         left = time_left(job.bytes_done, job.bytes_total, job.seconds)
-        where = f"{len(job.outcomes) + 1:,} of {total:,} · {plain(task.incoming.name)}"
+        where = f"{len(job.outcomes) + 1:,} of {total:,} · {plain(job.waiting[0].incoming.name)}"
         meter.say(job.bytes_done, job.bytes_total, f"Reading {where}{' · ' if left else ''}{left}")
+        _next(job, collection)
+    st.session_state["upload_turn"] += 1  # an empty uploader
+    if any(outcome.changed for outcome in job.outcomes):
+        ask()
+    st.rerun()
+
+
+def _next(job: _Job, collection: Collection) -> None:
+    """Read and commit the next file.
+
+    A widget touched meanwhile makes Streamlit begin the next run at once, beside this one, which it ends
+    only at the next drawing. Under the lock, and with nothing drawn, a file is neither lost nor taken twice.
+    """
+    with job.lock:
+        if not job.waiting:
+            return
+        task = job.waiting[0]
         began = time.monotonic()
         outcome = ingest(task, collection, job.limits)
-        # Nothing is drawn between the commit and this: the file can neither be lost nor come twice.
         job.waiting.popleft()
         job.outcomes.append(outcome)
         job.bytes_done += len(task.incoming.data)
         job.seconds += time.monotonic() - began
         if outcome.needs_password:
             job.locked.append(task)
-    st.session_state["upload_turn"] += 1  # an empty uploader
-    if any(outcome.changed for outcome in job.outcomes):
-        ask()
-    st.rerun()
 
 
 def _elsewhere(job: _Job) -> None:
