@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -83,7 +83,8 @@ def add(
     files: Annotated[list[Path], typer.Argument(help="Files, or folders with all that is in them.")],
     collection: CollectionOption = SAMPLE,
     records: Annotated[
-        str, typer.Option(help="For CSV, TSV, JSON, JSONL: 'items' (each record an item) or 'table'.")
+        Literal["items", "table"],
+        typer.Option(help="For CSV, TSV, JSON, JSONL: each record an item, or one table."),
     ] = "items",
     prechunked: Annotated[
         bool,
@@ -103,13 +104,11 @@ def add(
     from core.collection import create, list_collections, open_collection
     from core.loading import LoadOptions, load
 
-    if records not in ("items", "table"):
-        raise typer.BadParameter("records is 'items' or 'table'")
     options = LoadOptions(
         password=os.environ.get("RANKSCOPE_PDF_PASSWORD"),
         encoding=encoding,
         records=records,
-        prechunked=prechunked,  # type: ignore[arg-type]
+        prechunked=prechunked,
     )
     with _errors():
         _sample_if_asked(collection)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from core.documents import document_digest, restored, structure_of
-from core.errors import CollectionError
+from core.errors import CollectionError, SettingsError
 from core.home import clear_errors, home
 from core.loading import Loaded, safe_name
 from core.settings import Settings
@@ -155,6 +155,7 @@ class Collection:
         self.folder = folder
         self.id = info.id
         self.name = info.name
+        self.settings_note = ""
         self._path = folder / "collection.db"
         self._lock = threading.RLock()
         with self._clear():
@@ -244,13 +245,17 @@ class Collection:
     # Settings and past queries
 
     def settings(self) -> Settings:
-        """The settings saved last, else the defaults.
-
-        Raises SettingsError when they were saved by a version that had other fields.
+        """The settings saved last, else the defaults: also where they were saved by a version that had
+        other fields, which `settings_note` then says. What was saved stays until others are saved.
         """
         with self._read() as database:
             row = database.execute("SELECT value FROM meta WHERE key='settings'").fetchone()
-        return Settings.from_toml(row[0]) if row else Settings()
+        self.settings_note = ""
+        try:
+            return Settings.from_toml(row[0]) if row else Settings()
+        except SettingsError as error:
+            self.settings_note = f"The saved settings cannot be used ({error}); these are the defaults."
+            return Settings()
 
     def save_settings(self, settings: Settings) -> None:
         with self._write() as database:

@@ -85,6 +85,8 @@ def search_settings() -> SearchSettings:
     chosen = collection()
     if "rs_search" not in st.session_state:
         st.session_state["rs_search"] = _linked_settings() or chosen.settings().search
+        if chosen.settings_note:
+            notify(chosen.settings_note)
     return st.session_state["rs_search"]
 
 

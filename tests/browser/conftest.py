@@ -82,23 +82,28 @@ def server(browser: Browser, home: Path) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RANKSCOPE_HOME", str(home))
         remember("sample", "done")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         log = home.with_name("server.log")
         with log.open("wb") as out:
             command = [sys.executable, str(Path(__file__).with_name("serve.py")), str(port)]
             process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
         try:
             address = f"http://127.0.0.1:{port}"
-            _wait(address, process, log)
+            wait_for(address, process, log)
             yield address
         finally:
             process.terminate()
             process.wait(timeout=20)
 
 
-def _wait(address: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(address: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:
+    """Returns when the server answers; fails the test with its log when it does not."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and process.poll() is None:
         try:

@@ -282,3 +282,13 @@ def test_the_sample_goes_on_after_a_stop() -> None:
     assert made is not None
     names = [file.name for file in made.files()]
     assert len(names) == len(set(names)) > 3
+
+
+def test_settings_of_another_version_give_the_defaults_and_say_so() -> None:
+    made = create("old")
+    made._database.execute("INSERT INTO meta VALUES ('settings', 'search.sharpness = 3')")
+    assert made.settings() == Settings()
+    assert "no setting search.sharpness" in made.settings_note
+    made.save_settings(Settings())
+    assert made.settings() == Settings()
+    assert made.settings_note == ""
