@@ -23,8 +23,9 @@ from pages.ui.chunk_work import Cut, Survey, cut, known_cut, survey, too_many
 from pages.ui.document_view import Label, draw_document, view_data
 from pages.ui.frame import frame
 from pages.ui.index_bar import ask, index_bar
+from pages.ui.listing import documents_of
 from pages.ui.meter import Meter, duration
-from pages.ui.plain import plain
+from pages.ui.plain import counted, plain
 
 _LISTED = 2_000  # documents offered at a time
 
@@ -42,7 +43,7 @@ class _Opened:
 def main() -> None:
     frame("chunks")
     collection = state.collection()
-    documents = collection.documents()
+    documents = documents_of(collection)
     if not len(documents):
         draw.notice(
             "No documents in this collection yet: nothing to cut. Add some on the Documents page.",
@@ -191,17 +192,22 @@ def _show(opened: _Opened, draft: IndexSettings, embedder: Embedder, plan: Surve
 def _cut(opened: _Opened, draft: IndexSettings, embedder: Embedder) -> Cut:
     # A short text is cut before a bar could be read.
     slow = len(opened.document.text) > 200_000 or draft.chunking.strategy == "semantic"
-    meter = Meter("Cutting and counting") if slow else None
+    meter = _meter(draft) if slow else None
     made = cut(opened.document, opened.digest, draft.chunking, embedder, resources.vector_cache(), meter)
     if meter:
         meter.clear()
     return made
 
 
+def _meter(draft: IndexSettings) -> Meter:
+    embedded = ["sentences embedded"] if draft.chunking.strategy == "semantic" else []
+    return Meter("Cutting", *embedded, "chunks counted")
+
+
 def _summary(made: Cut, settings: ChunkSettings, embedder: Embedder) -> None:
     lengths = [len(chunk.text) for chunk in made.chunks]
     facts = f"{_range(lengths)} characters · {_range(made.tokens)} tokens"
-    st.html(f'<p data-testid="chunk-count"><b>{_count(len(lengths), "chunk")}</b> · {facts}</p>')
+    st.html(f'<p data-testid="chunk-count"><b>{counted(len(lengths), "chunk")}</b> · {facts}</p>')
     if settings.overlap and not made.repeated:
         why = (
             "it repeats text only inside a section that is longer than the size"
@@ -210,7 +216,7 @@ def _summary(made: Cut, settings: ChunkSettings, embedder: Embedder) -> None:
         )
         st.caption(f"The overlap of {settings.overlap:,} repeats nothing in this document: {why}.")
     if made.truncated:
-        which = f"{_count(made.truncated, 'chunk')} {'has' if made.truncated == 1 else 'have'}"
+        which = f"{counted(made.truncated, 'chunk')} {'has' if made.truncated == 1 else 'have'}"
         draw.notice(
             f"{which} more than the {embedder.max_tokens:,} tokens that {embedder.model_id} reads: "
             "what is greyed out does not count in vector search. Make chunks smaller.",
@@ -221,10 +227,6 @@ def _summary(made: Cut, settings: ChunkSettings, embedder: Embedder) -> None:
 def _range(values: Sequence[int]) -> str:
     low, high = min(values), max(values)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _text(opened: _Opened, made: Cut, embedder: Embedder) -> None:
@@ -303,7 +305,7 @@ def _sizes(key: str, sizes: SizeTable, characters: NDArray[np.int64], tokens: ND
     per = f" · {sizes.chunks_per_document:,.1f} a document" if sizes.documents > 1 else ""
     share = f"{sizes.truncated or 0:,} ({sizes.truncated_share or 0:.1%})"
     st.caption(
-        f"{_count(sizes.count, 'chunk')}{per} · {share} past the model's {sizes.max_tokens or 0:,} "
+        f"{counted(sizes.count, 'chunk')}{per} · {share} past the model's {sizes.max_tokens or 0:,} "
         f"tokens · {sizes.overlap_characters:,} characters repeated by overlap"
     )
     unit = st.segmented_control(
@@ -361,7 +363,7 @@ def _survey(
     embedder: Embedder,
 ) -> None:
     with place.container():
-        meter = Meter("Cutting the collection")
+        meter = Meter("Cutting the collection", "documents")
     try:
         found = survey(documents, draft.chunking, embedder, resources.vector_cache(), meter)
     except RankscopeError as error:
@@ -378,7 +380,7 @@ def _plan(plan: Survey, draft: IndexSettings) -> None:
     else:
         cost = f"All {plan.texts:,} texts have their vectors already: this is quick."
     st.markdown(
-        f"**{_count(plan.sizes.count, 'chunk')}** of {_count(plan.sizes.documents, 'document')}. {cost}"
+        f"**{counted(plan.sizes.count, 'chunk')}** of {counted(plan.sizes.documents, 'document')}. {cost}"
     )
     same = draft == state.index_settings()
     st.button(

@@ -17,7 +17,8 @@ from pages.ui.collections import collection_bar, take_said
 from pages.ui.frame import frame
 from pages.ui.index_bar import ask, index_bar
 from pages.ui.links import open_document
-from pages.ui.plain import plain
+from pages.ui.listing import documents_of
+from pages.ui.plain import counted, plain
 from pages.ui.uploads import add_files, upload_area
 
 
@@ -54,7 +55,7 @@ def _add_sample(collection: Collection) -> None:
 
 
 def _list(collection: Collection, files: list[FileInfo]) -> None:
-    documents = _documents(collection, collection.id, collection.version)
+    documents = documents_of(collection)
     counts = _chunk_counts(collection, documents)
     first = dict(zip(reversed(documents.file_hashes), reversed(range(len(documents))), strict=True))
     st.subheader("In the collection", anchor=False)
@@ -72,7 +73,7 @@ def _list(collection: Collection, files: list[FileInfo]) -> None:
         if wanted in f"{one.name}\n{titles.get(one.file_hash, '')}\n{one.format}".casefold()
     ]  # fmt: skip
     st.caption(
-        f"{len(shown):,} of {len(files):,} files · {len(documents):,} documents · "
+        f"{len(shown):,} of {counted(len(files), 'file')} · {counted(len(documents), 'document')} · "
         f"{sum(one.characters for one in files):,} characters. Choose rows to open or delete them."
     )
     chosen = st.dataframe(
@@ -126,7 +127,7 @@ def _actions(
         for one in selected[:3]:
             if one.file_hash in first:
                 open_document(f"Open {plain(one.name)}", documents.ids[first[one.file_hash]])
-        count = "1 file" if len(selected) == 1 else f"{len(selected):,} files"
+        count = counted(len(selected), "file")
         with st.popover(f"Delete {count}", icon=":material/delete:", key="documents_delete_open"):
             st.write("Delete for good, from the collection and from every index?")
             st.text("\n".join(one.name for one in selected[:20]) + ("\n…" if len(selected) > 20 else ""))
@@ -146,11 +147,6 @@ def _delete(collection: Collection, selected: list[FileInfo]) -> None:
         except RankscopeError as error:
             state.notify(str(error))
     ask()
-
-
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _documents(_collection: Collection, collection_id: str, version: int) -> DocumentsOfVersion:
-    return _collection.documents()
 
 
 def _chunk_counts(collection: Collection, documents: DocumentsOfVersion) -> dict[str, int] | None:

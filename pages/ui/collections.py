@@ -9,7 +9,7 @@ import streamlit as st
 from core.collection import LONGEST_NAME, Collection, create, delete, list_collections, rename
 from core.errors import RankscopeError
 from pages.ui import draw, state
-from pages.ui.plain import plain
+from pages.ui.plain import counted, plain
 
 _SAID = "collections_said"
 
@@ -32,7 +32,7 @@ def collection_bar(collection: Collection) -> None:
         ):
             count = len(collection.files())
             st.markdown(
-                f"Delete {plain(collection.name)} with its {count:,} files, its index and its past "
+                f"Delete {plain(collection.name)} with its {counted(count, 'file')}, its index and its past "
                 "queries? This cannot be undone."
             )
             st.button(
@@ -93,3 +93,5 @@ def _delete(name: str) -> None:
     rest = [info.name for info in list_collections()]
     if rest:
         state.choose_collection(rest[0])
+    else:
+        st.query_params.clear()  # the address names the collection that is gone

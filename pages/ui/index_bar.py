@@ -13,6 +13,7 @@ from core.errors import RankscopeError
 from core.settings import IndexSettings
 from pages.ui import draw, resources, state
 from pages.ui.meter import Meter
+from pages.ui.plain import counted
 
 _ASKED = "index_asked"
 _SAID = "index_said"
@@ -44,7 +45,7 @@ def index_bar(collection: Collection) -> Callable[[], None] | None:
 
 def _run(place: DeltaGenerator, collection: Collection, settings: IndexSettings) -> None:
     with place.container(horizontal=True, vertical_alignment="center", key="index_running"):
-        meter = Meter("Indexing")
+        meter = Meter("Indexing", "documents cut", "texts embedded")
         st.button("Stop", key="index_stop", on_click=_stop, help="What is embedded already is kept.")
     try:
         made = resources.build(collection, settings, meter)
@@ -55,7 +56,7 @@ def _run(place: DeltaGenerator, collection: Collection, settings: IndexSettings)
     if settings != state.index_settings():
         state.set_index_settings(settings)
     _stop()
-    done = f"Indexed: {len(made):,} chunks of {len(made.item_ids):,} documents."
+    done = f"Indexed: {counted(len(made), 'chunk')} of {counted(len(made.item_ids), 'document')}."
     st.session_state[_SAID] = (done, "info")
     st.rerun()
 
@@ -74,20 +75,18 @@ def _show(collection: Collection) -> None:
         draw.notice(*said)
     if served is not None and not waiting and served.settings == state.index_settings():
         if not said:
-            st.caption(f"Index up to date: {len(served):,} chunks, model {served.embedder.model_id}.")
+            st.caption(
+                f"Index up to date: {counted(len(served), 'chunk')}, model {served.embedder.model_id}."
+            )
         return
     if served is None:
-        reason = "Not indexed yet: search finds nothing until it is."
+        reason, action = "Not indexed yet: search finds nothing until it is.", "Index now"
     elif waiting:
-        files = "1 file was" if waiting == 1 else f"{waiting:,} files were"
+        files = f"{counted(waiting, 'file')} {'was' if waiting == 1 else 'were'}"
         reason = f"The index is older than the documents: {files} added or removed since."
+        action = "Resume indexing"
     else:
-        reason = "The index was made with other settings."
+        reason, action = "The index was made with other settings.", "Index again"
     with st.container(horizontal=True, vertical_alignment="center", key="index_waiting"):
         draw.notice(reason, "warning")
-        st.button(
-            "Index now" if served is None else "Resume indexing",
-            key="index_resume",
-            type="primary",
-            on_click=ask,
-        )
+        st.button(action, key="index_resume", type="primary", on_click=ask)

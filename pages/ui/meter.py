@@ -29,14 +29,18 @@ def duration(seconds: float) -> str:
 
 
 class Meter:
-    """Draws (done, total) as core's `Progress` asks; a count that falls back starts a new phase."""
+    """Draws (done, total) as core's `Progress` asks; a count that falls back starts the next phase."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *units: str) -> None:
+        """`units` names what is counted in each phase, such as "documents cut"."""
         self._what = what
+        self._units = iter(units)
+        self._unit = ""
         self._bar = st.progress(0.0, what)
         self._begin()
 
     def _begin(self) -> None:
+        self._unit = next(self._units, self._unit)
         self._started = time.monotonic()
         self._first: int | None = None
         self._drawn = 0.0
@@ -53,11 +57,8 @@ class Meter:
             return
         self._drawn = now
         left = time_left(done - self._first, total - self._first, now - self._started)
-        self.say(
-            done,
-            total,
-            " · ".join(part for part in (self._what, f"{done:,} of {total:,}", left) if part),
-        )
+        count = f"{done:,} of {total:,} {self._unit}".rstrip()
+        self.say(done, total, " · ".join(part for part in (self._what, count, left) if part))
 
     def say(self, done: float, total: float, text: str) -> None:
         """Draw at once, with another text. This is also where Streamlit can stop the run."""

@@ -1,4 +1,4 @@
-"""Texts from documents and files inside labels that Streamlit reads as Markdown."""
+"""Wording: texts of unknown origin inside labels that Streamlit reads as Markdown, and counts."""
 
 from __future__ import annotations
 
@@ -17,3 +17,8 @@ def plain(text: str) -> str:
     fence = "`" * (max((len(run) for run in _BACKTICKS.findall(shown)), default=0) + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural where it is not one."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -20,7 +20,7 @@ from pages.ui import draw
 from pages.ui.index_bar import ask
 from pages.ui.ingest import Incoming, Outcome, Question, Task, ingest, questions, refusal, with_password
 from pages.ui.meter import Meter, time_left
-from pages.ui.plain import plain
+from pages.ui.plain import counted, plain
 
 _MIB = 1024 * 1024
 _ASKED_ONE_BY_ONE = 6  # files of one kind; more are asked about together
@@ -96,7 +96,7 @@ def _choose_files(limits: Limits, disabled: bool) -> list[Incoming]:
         kinds = ", ".join(dict.fromkeys(SUPPORTED.values()))
         st.caption(
             f"{kinds}. Other files are tried as plain text. Limits: {limits.file_bytes / _MIB:,.0f} MiB "
-            f"a file ({limits.unpacked_bytes / _MIB:,.0f} MiB unpacked), {limits.files:,} files and "
+            f"a file ({limits.unpacked_bytes / _MIB:,.0f} MiB unpacked), {counted(limits.files, 'file')} and "
             f"{limits.total_bytes / _MIB:,.0f} MiB an upload."
         )
         _limits_form(limits)
@@ -190,7 +190,7 @@ def _ask(incoming: Sequence[Incoming], collection: Collection, limits: Limits) -
         replaces = question.earlier if versions.get(digest) == "replace" else ""
         replaces = digest if again.get(digest) == "again" else replaces
         tasks.append(Task(question.incoming, options, replaces))
-    count = "1 file" if len(tasks) == 1 else f"{len(tasks):,} files"
+    count = counted(len(tasks), "file")
     # Not a callback: its arguments would be the answers before the last one.
     if st.button(f"Add {count}", type="primary", key="upload_add"):
         _begin(tasks, collection, limits)
@@ -309,7 +309,7 @@ def _results(job: _Job) -> None:
     failed = [outcome for outcome in job.outcomes if outcome.failed]
     if job.left_out:
         draw.notice(
-            f"Stopped: {job.left_out:,} files were not added. Add them again to go on.", "warning"
+            f"Stopped: {counted(job.left_out, 'file')} not added. Add them again to go on.", "warning"
         )
     for outcome in failed[:_MESSAGES]:
         draw.notice(f"{outcome.name}: {outcome.message}", "error")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,6 +148,31 @@ def test_records_are_items_or_one_table_as_answered(
     assert results(test)[0]["Documents"] == documents
 
 
+def test_many_files_of_records_are_asked_about_together(empty: Collection, open_page: OpenPage) -> None:
+    files = [(f"{n}.csv", f"name,price\nseal,{n}\nbelt,4\n".encode()) for n in range(7)]
+    test = upload(open_page(PAGE), *files)
+    (question,) = test.radio
+    assert question.label == "All 7 files"
+    question.set_value("table")
+    test.button(key="upload_add").click().run()
+
+    assert [file.documents for file in empty.files()] == [1] * 7
+
+
+@pytest.mark.parametrize(
+    "name", ["../../escaped.txt", "..\\escaped.txt", "/etc/escaped.txt", "a" * 300, "NO_ENDING"]
+)
+def test_no_name_reaches_outside_the_data_folder(
+    home: Path, empty: Collection, open_page: OpenPage, name: str
+) -> None:
+    test = upload(open_page(PAGE), (name, b"Text."))
+    test.button(key="upload_add").click().run()
+
+    assert len(empty.files()) == 1
+    assert not list(home.parent.rglob("*escaped*"))
+    assert not list(home.rglob("*NO_ENDING*"))
+
+
 def test_chunks_made_elsewhere_are_taken_as_they_are(empty: Collection, open_page: OpenPage) -> None:
     lines = [{"document": "d", "text": "one two"}, {"document": "d", "text": "three"}]
     data = "\n".join(json.dumps(line) for line in lines).encode()
@@ -182,7 +208,7 @@ def test_an_upload_above_the_limits_is_refused_as_a_whole(
     test = open_page(PAGE)
     test.number_input(key="upload_limit_files").set_value(1)
     test.button(key="upload_limits_use").click().run()
-    assert "1 files" in test.caption[-1].value
+    assert "1 file and" in test.caption[-1].value
     test = upload(test, ("a.txt", b"A."), ("b.txt", b"B."))
 
     assert "This upload is not taken: 2 files in one upload; the limit is 1" in shown_text(test)
@@ -205,7 +231,7 @@ def test_stop_keeps_what_is_added_and_a_second_upload_takes_the_rest(
     test = upload(open_page(PAGE), *files)
     test.button(key="upload_add").click().run()
     assert names(empty) == ["a.txt"]
-    assert "Stopped: 2 files were not added." in shown_text(test)
+    assert "Stopped: 2 files not added." in shown_text(test)
 
     monkeypatch.setattr(uploads, "_next", real)
     test = upload(test, *files)

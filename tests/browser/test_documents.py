@@ -91,7 +91,7 @@ def test_upload_results_list_and_delete(visit: Visit, server: str, stored: Path,
     opened.get_by_role("button", name="Delete 1 file").click()
     page.locator(".st-key-documents_delete button").click()
 
-    expect(page.get_by_text("Indexed: 1 chunks of 1 documents.")).to_be_visible()
+    expect(page.get_by_text("Indexed: 1 chunk of 1 document.")).to_be_visible()
     assert names("Uploads") == ["seals.md"]
     assert page.title() == "Documents · Rankscope"
     assert visit.errors == []
@@ -108,7 +108,7 @@ def test_stop_keeps_what_was_added(visit: Visit, server: str, stored: Path, tmp_
     add(page)
     page.locator(".st-key-upload_stop button").first.click()
 
-    told = page.get_by_text(re.compile(r"Stopped: (\d+) files were not added"))
+    told = page.get_by_text(re.compile(r"Stopped: (\d+) files not added"))
     expect(told).to_be_visible()
     left = int(re.findall(r"Stopped: (\d+)", told.inner_text())[0])
     assert names("Stopped") == [path.name for path in paths[: 150 - left]]
@@ -119,6 +119,24 @@ def test_stop_keeps_what_was_added(visit: Visit, server: str, stored: Path, tmp_
     add(page)
     expect(page.get_by_text("of 150 documents.")).to_be_visible(timeout=60_000)
     assert names("Stopped") == [path.name for path in paths]
+
+
+def test_a_folder_is_uploaded_with_all_that_is_in_it(
+    visit: Visit, server: str, stored: Path, tmp_path: Path
+) -> None:
+    make_collection(stored, "Folder", {})
+    (tmp_path / "box" / "inner").mkdir(parents=True)
+    (tmp_path / "box" / "one.txt").write_text("One.")
+    (tmp_path / "box" / "inner" / "two.md").write_text("# Two\n\nText.")
+    page = open_documents(visit, server, "Folder")
+    page.locator(".st-key-upload_kind").get_by_text("Folder").click()
+    expect(page.locator(".st-key-upload_folder_0")).to_be_visible()
+
+    choose(page, [tmp_path / "box"])
+    add(page)
+
+    expect(page.get_by_text("Indexed: 2 chunks of 2 documents.")).to_be_visible()
+    assert sorted(name.rpartition("/")[2] for name in names("Folder")) == ["one.txt", "two.md"]
 
 
 def test_a_collection_is_made_and_deleted(visit: Visit, server: str, stored: Path) -> None:
