@@ -14,7 +14,7 @@ from core.errors import SettingsError
 from core.explanation import stage_title
 from core.report.knobs import Knob, knobs, with_value
 from core.settings import IndexSettings, SearchSettings
-from core.text import LANGUAGES, Analyzer
+from core.text import Analyzer
 from pages.ui import state
 from pages.ui.plain import plain
 
@@ -176,15 +176,6 @@ def _change(path: str, key: str) -> None:
         state.notify(str(error))
 
 
-_ANALYZER_LABELS = {
-    "language": "Language",
-    "stem": "Stem words",
-    "stop_words": "Drop stop words",
-    "tokens": "Tokens",
-}
-_ANALYZER_CHOICES = {"language": LANGUAGES, "tokens": ("identifiers", "words")}
-
-
 def index_controls(reindex: Callable[[IndexSettings], None]) -> None:
     """How text becomes terms: changes wait until the collection is indexed again, which is offered."""
     draft, current = state.index_draft(), state.index_settings()
@@ -197,10 +188,10 @@ def index_controls(reindex: Callable[[IndexSettings], None]) -> None:
         for spec in dataclasses.fields(Analyzer):
             key = f"index_{spec.name}"
             value = getattr(draft.analyzer, spec.name)
-            label = spec.metadata.get("label") or _ANALYZER_LABELS[spec.name]
+            label = spec.metadata["label"]
             common: dict[str, Any] = {
                 "key": key,
-                "help": spec.metadata.get("help"),
+                "help": spec.metadata["help"],
                 "on_change": _draft,
                 "args": (spec.name, key),
             }
@@ -208,7 +199,7 @@ def index_controls(reindex: Callable[[IndexSettings], None]) -> None:
             if isinstance(value, bool):
                 st.toggle(label, **common)
             else:
-                st.selectbox(label, _ANALYZER_CHOICES[spec.name], **common)
+                st.selectbox(label, spec.metadata["choices"], **common)
         for note in draft.analyzer.notes():
             st.caption(note)
         if differs:

@@ -18,13 +18,13 @@ CHUNKS_PER_DOCUMENT = 20
 
 
 class SurrogateEmbedder:
-    """Vectors of passages are random but repeatable; queries, token counts and widths are the model's."""
+    """Vectors of passages are random but repeatable; those of queries are the model's, if one is given."""
 
-    def __init__(self, model: Embedder) -> None:
+    def __init__(self, model: Embedder | None = None, model_id: str = "surrogate") -> None:
         self._model = model
-        self.model_id = "surrogate"
-        self.version = "1"
-        self.dimension = model.dimension
+        self.model_id = model_id
+        self.version = "surrogate"
+        self.dimension = 384
         self.max_tokens = 10_000
         self.tokenizer = None
 
@@ -36,7 +36,7 @@ class SurrogateEmbedder:
         return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
     def embed_query(self, text: str) -> Vectors:
-        return self._model.embed_query(text)
+        return self._model.embed_query(text) if self._model else self.embed([text])[0]
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [text.count(" ") + 3 for text in texts]
