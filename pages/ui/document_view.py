@@ -76,7 +76,7 @@ _HTML = """
   <span class="a" data-kind="a">chunk</span><span class="b" data-kind="b">next chunk</span>
   <span class="a over" data-kind="over">in more than one</span>
   <span class="a cut" data-kind="cut">not seen by the model</span>
-  <span class="a part" data-kind="part">seen by the model in one chunk only</span>
+  <span class="a part" data-kind="part">cut off in one chunk, seen in another</span>
   <span class="mark" data-kind="mark">opened passage</span>
 </div>
 <div class="doc" role="region" aria-label="Text of the document with its chunks" tabindex="0"></div>
