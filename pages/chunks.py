@@ -301,7 +301,9 @@ def _label(made: Cut, number: int, embedder: Embedder) -> Label:
 
 def _sizes(key: str, sizes: SizeTable, characters: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
     rows = [_size_row("characters", sizes.characters), _size_row("tokens", sizes.tokens)]
-    st.dataframe(rows, hide_index=True, key=f"sizes_{key}")
+    localized = st.column_config.NumberColumn(format="localized")
+    numbers = {name: localized for name in rows[0] if name != "Size in"}
+    st.dataframe(rows, hide_index=True, key=f"sizes_{key}", column_config=numbers)
     per = f" · {sizes.chunks_per_document:,.1f} a document" if sizes.documents > 1 else ""
     share = f"{sizes.truncated or 0:,} ({sizes.truncated_share or 0:.1%})"
     st.caption(
@@ -390,4 +392,7 @@ def _plan(plan: Survey, draft: IndexSettings) -> None:
     )  # fmt: skip
 
 
-main()
+try:
+    main()
+except RankscopeError as error:
+    draw.notice(str(error), "error")

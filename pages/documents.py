@@ -165,4 +165,7 @@ def _chunk_counts(collection: Collection, documents: DocumentsOfVersion) -> dict
     return counts
 
 
-main()
+try:
+    main()
+except RankscopeError as error:
+    draw.notice(str(error), "error")

@@ -20,6 +20,7 @@ def chunk_controls() -> IndexSettings:
     """Draw the widgets; gives the draft that they stand for."""
     draft = state.index_draft()
     chunking = draft.chunking
+    st.markdown("**Cutting**")
     _select(
         "strategy", chunking, help="; ".join(f"**{name}**: {what}" for name, what in STRATEGIES.items())
     )

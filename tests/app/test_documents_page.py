@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 import core.embedding
 import core.vectors_cache
 from core.collection import Collection, list_collections, open_collection
-from core.errors import PasswordNeeded, Stopped
+from core.errors import CollectionError, PasswordNeeded, Stopped
 from core.settings import DEFAULT_MODEL
 from tests.app.conftest import DOCUMENTS, add, shown_text
 from tests.fakes import HashEmbedder
@@ -394,3 +394,16 @@ def test_names_are_shown_letter_by_letter(empty: Collection, open_page: OpenPage
     assert listed(test)[0]["Name"] == name
     assert f"{name}.pdf: damaged PDF" in shown_text(test)
     assert not any("evil.example" in part.value.replace(f"``{name}``", "") for part in test.markdown)
+
+
+def test_a_collection_that_cannot_be_read_is_told(
+    machines: Collection, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(self: Collection) -> None:
+        raise CollectionError("the file is damaged; put back a copy of it")
+
+    monkeypatch.setattr(Collection, "files", damaged)
+    test = open_page(PAGE)
+
+    assert not test.exception
+    assert "the file is damaged; put back a copy of it" in shown_text(test)
