@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from core.passages import Passage
+from core.settings import SearchSettings
 from core.trace import Stage, Trace
 
 STAGE_TITLES = {
@@ -81,7 +83,7 @@ def explain(trace: Trace, position: int) -> Explanation:
             steps.append(_merge_step(trace, stage, position, rank, passage))
         else:
             steps.append(_step(trace, stage, item if stage.unit == "item" else position))
-    lost_at = None if passage else _lost_at(steps)
+    lost_at = None if passage else _lost_at(trace, steps, position)
     terms = {
         name: index.explain(trace.query, position)
         for name, index in trace.indexes.items()
@@ -127,36 +129,41 @@ def _how_lost(trace: Trace, stage: Stage, position: int) -> str:
     if stage.kind == "search" and stage.inputs and not _item_passed(trace, position):
         return "not searched: its item did not pass the item stage"
     if stage.kind == "search":
-        depth = trace.record.depths.get(stage.name)
-        if depth is not None and len(stage.before) >= depth:
+        if depth := _cut_at(trace, stage):
             return f"below the first {depth}, as deep as this search looked"
         return "shares nothing with the query that this index sees"
-    if stage.unit == "item":
-        return (
-            "its item shares nothing with the query that this signal sees"
-            if stage.kind != "fuse"
-            else ("no signal that is on ranks its item")
-        )
-    return "did not reach this stage"
+    if stage.kind == "project":
+        return "no chunk of its item is among the nearest that the vector search was asked for"
+    if stage.kind == "signal":
+        return "its item shares nothing with the query that this signal sees"
+    inputs = [trace.stage(name) for name in stage.inputs]
+    if any(one.unit == stage.unit and one.ranking.rank_of(position) for one in inputs):
+        return "only lists of weight 0 hold it"
+    return "no signal that is on ranks its item" if stage.unit == "item" else "did not reach this stage"
+
+
+def _cut_at(trace: Trace, stage: Stage) -> int | None:
+    """How deep a search looked, where there may be more below; None where it gave all that it found."""
+    depth = trace.record.depths.get(stage.name)
+    return depth if depth is not None and len(stage.before) >= depth else None
 
 
 def _item_passed(trace: Trace, position: int) -> bool:
     return trace.stage("items").ranking.rank_of(int(trace.corpus.item_of[position])) is not None
 
 
-def _lost_at(steps: list[Step]) -> str | None:
-    """The first stage that ended its way: its item's, all searches, or a later cut."""
+def _lost_at(trace: Trace, steps: list[Step], position: int) -> str:
+    """The stage that ended its way: its item's, the search that it came nearest to passing, or a cut."""
     by_name = {step.stage: step for step in steps}
     items = by_name["items"]
     if items.on and items.rank is None:
         return "items"
-    if by_name["fused"].rank is None:
-        return next(
-            (s.stage for s in steps if s.on and s.lost and not s.stage.startswith("items")), "fused"
-        )
-    return next(
-        (s.stage for s in steps if s.stage in ("scored", "kept") and s.on and s.rank is None), None
-    )
+    if by_name["fused"].rank is not None:
+        return "kept"  # score fusion drops nothing
+    searches = [s for s in trace.stages if s.kind == "search" and by_name[s.name].lost]
+    if not searches:
+        return "fused"
+    return min(searches, key=lambda s: s.before.rank_of(position) or _cut_at(trace, s) or math.inf).name
 
 
 def _arithmetic(trace: Trace, stage: Stage, row: int) -> str:
@@ -167,7 +174,7 @@ def _arithmetic(trace: Trace, stage: Stage, row: int) -> str:
     for column, name in enumerate(stage.inputs):
         rank, term = int(stage.ranks[row, column]), float(stage.terms[row, column])
         if rank:
-            formulas.append(_formula(trace, stage, name, rank, term))
+            formulas.append(formula(trace.settings, stage, name, rank, term))
             values.append(number(term))
     total = number(float(stage.ranking.scores[row]))
     if len(values) == 1:
@@ -175,18 +182,17 @@ def _arithmetic(trace: Trace, stage: Stage, row: int) -> str:
     return f"{' + '.join(formulas)} = {' + '.join(values)} = {total}"
 
 
-def _formula(trace: Trace, stage: Stage, name: str, rank: int, term: float) -> str:
-    settings = trace.settings
+def formula(settings: SearchSettings, stage: Stage, name: str, rank: int, term: float) -> str:
+    """How a fusion came to the term of one line of its input `name`, with the numbers put in."""
     if stage.name == "items":
-        weight = settings.signal(name.removeprefix("items.")).weight
-        return f"{weight:g}/({settings.k_rrf_items}+{rank})"
+        return f"{settings.signal(name.removeprefix('items.')).weight:g}/({settings.k_rrf_items}+{rank})"
     if stage.name == "scored":
         weight = settings.passage_weight if name == "fused" else settings.item_weight
         return f"{weight:g}/({settings.k_rrf_score}+{rank})"
     weight = settings.index(name).weight
     if settings.fusion == "rrf":
         return f"{weight:g}/({settings.k_rrf}+{rank})"
-    total = sum(settings.index(n).weight for n in stage.inputs) or 1.0
+    total = math.fsum(settings.index(other).weight for other in stage.inputs) or 1.0
     return f"{weight:g}/{total:g}·{number(term * total / weight if weight else 0.0)}"
 
 

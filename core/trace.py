@@ -6,7 +6,7 @@ is the place, from 1. `Hit` objects are made only when somebody reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
@@ -250,9 +250,9 @@ class Trace:
             _require(items == {passage.item}, "passages", "mixes items")
 
 
-def _check_stage(stage: Stage, known: Sequence[str] | set[str]) -> None:
+def _check_stage(stage: Stage, known: set[str]) -> None:
     scores, positions = stage.ranking.scores, stage.ranking.positions
-    _require(set(stage.inputs) <= set(known), stage.name, "names an input that is no earlier stage")
+    _require(set(stage.inputs) <= known, stage.name, "names an input that is no earlier stage")
     _require(bool(np.isfinite(scores).all()), stage.name, "has a score that is not a number")
     _require(len(np.unique(positions)) == len(positions), stage.name, "ranks a position twice")
     falling = (scores[:-1] > scores[1:]) | (

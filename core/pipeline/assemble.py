@@ -38,7 +38,7 @@ def assemble(
     if changed := search_only_changes(record.settings, settings):
         raise NeedsSearch(changed)
     stages: list[Stage] = []
-    items = _item_stages(corpus, record, settings, stages)
+    items = _item_stages(record, settings, stages)
     allowed = _allowed(corpus, record, settings, items)
     _search_stages(record, settings, allowed, stages)
     fused = _fuse_stage(record, settings, stages)
@@ -52,7 +52,6 @@ def assemble(
             "passage",
             Ranking(np.arange(len(passages)), [passage.score for passage in passages]),
             ("kept",),
-            on=True,
             note="" if settings.merge else "merging is off: one passage for each chunk",
         )
     )
@@ -75,9 +74,7 @@ def rank_items(record: Record, settings: SearchSettings) -> Fused:
     return rrf(on, weights, settings.k_rrf_items)
 
 
-def _item_stages(
-    corpus: CorpusView, record: Record, settings: SearchSettings, stages: list[Stage]
-) -> Ranking | None:
+def _item_stages(record: Record, settings: SearchSettings, stages: list[Stage]) -> Ranking | None:
     """The ranking of the items sent on; None when items play no part."""
     if not settings.two_stage:
         off = "two stages are off: chunks of all items are searched"
@@ -103,9 +100,10 @@ def _item_stages(
         stages.append(Stage("items", "fuse", "item", NO_HITS, on=False, note=off))
         return None
     fused = rank_items(record, settings)
-    stages.append(
-        _fusion_stage("items", "item", fused, tuple(f"items.{n}" for n in fused.names), settings.items)
-    )
+    weighed = any(settings.signal(name).weight for name in fused.names)
+    note = "" if weighed else "every signal that is on has the weight 0: no item goes on"
+    inputs = tuple(f"items.{name}" for name in fused.names)
+    stages.append(_fusion_stage("items", "item", fused, inputs, settings.items, note))
     return stages[-1].ranking
 
 
@@ -172,6 +170,8 @@ def _fuse_stage(record: Record, settings: SearchSettings, stages: list[Stage]) -
     else:
         fused = convex(rankings, weights, settings.fusion)
     note = "" if rankings else "no index is on: switch one on to see results"
+    if rankings and not any(weights.values()):
+        note = "every index that is on has the weight 0: raise one to see results"
     stages.append(_fusion_stage("fused", "chunk", fused, fused.names, None, note))
     return stages[-1].ranking
 

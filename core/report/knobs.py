@@ -114,9 +114,7 @@ def idle(settings: SearchSettings, path: str, signals: Sequence[str], indexes: S
         return _idle_items(settings, name, signals)
     searching = _searching(settings, indexes)
     reasons = {
-        "second_stage": (
-            "" if settings.two_stage or settings.second_stage != "hybrid" else "two stages are off",
-        ),
+        "second_stage": ("" if settings.two_stage else "two stages are off",),
         "fusion": ("" if searching else "no index is on",),
         "k_rrf": (
             ""
@@ -143,10 +141,12 @@ def _idle_signal(settings: SearchSettings, part: str, field: str, signals: Seque
         return "two stages are off"
     if field == "on":
         return ""
-    if not settings.signal(part).on:
+    use = settings.signal(part)
+    if not use.on:
         return f"{part} is off"
     on = [name for name in signals if settings.signal(name).on]
-    return "it is the only signal: one list keeps its order" if len(on) == 1 else ""
+    # With weight 0 it ranks nothing, and another weight brings it back.
+    return "it is the only signal: one list keeps its order" if len(on) == 1 and use.weight else ""
 
 
 def _idle_index(settings: SearchSettings, part: str, field: str, indexes: Sequence[str]) -> str:
@@ -154,9 +154,10 @@ def _idle_index(settings: SearchSettings, part: str, field: str, indexes: Sequen
         return "the second stage is semantic only"
     if field == "on":
         return ""
-    if not settings.index(part).on:
+    use = settings.index(part)
+    if not use.on:
         return f"{part} is off"
-    if field == "weight" and len(_searching(settings, indexes)) == 1:
+    if field == "weight" and use.weight and len(_searching(settings, indexes)) == 1:
         return "it is the only index: one list keeps its order"
     return ""
 

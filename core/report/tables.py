@@ -5,14 +5,13 @@ Every text of a document leaves here as text; numbers leave as they are, with fo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from core.explanation import number, stage_title
+from core.explanation import formula, number, stage_title
 from core.passages import Passage
 from core.settings import SearchSettings
 from core.text import Analyzer
@@ -283,7 +282,7 @@ def parts(settings: SearchSettings, stage: Stage, row: int) -> list[dict[str, An
                 "rank": rank or None,
                 "term": term,
                 "digits": number(term) if rank else "–",
-                "formula": _formula(settings, stage, name, rank, term),
+                "formula": formula(settings, stage, name, rank, term) if rank else "",
             }
         )
     return found
@@ -293,22 +292,6 @@ def _part_title(name: str) -> str:
     return {"fused": "Own rank", "items": "Item rank"}.get(name) or stage_title(name).removeprefix(
         "Items, "
     )
-
-
-def _formula(settings: SearchSettings, stage: Stage, name: str, rank: int, term: float) -> str:
-    if not rank:
-        return ""
-    if stage.name == "items":
-        return f"{settings.signal(name.removeprefix('items.')).weight:g}/({settings.k_rrf_items}+{rank})"
-    if stage.name == "scored":
-        weight = settings.passage_weight if name == "fused" else settings.item_weight
-        return f"{weight:g}/({settings.k_rrf_score}+{rank})"
-    if settings.fusion == "rrf":
-        return f"{settings.index(name).weight:g}/({settings.k_rrf}+{rank})"
-    weight = settings.index(name).weight
-    total = math.fsum(settings.index(other).weight for other in stage.inputs) or 1.0
-    normalised = float(term) * total / weight if weight else 0.0
-    return f"{weight:g}/{total:g}·{number(normalised)}"
 
 
 def _move(stage: Stage, rank: int) -> int:

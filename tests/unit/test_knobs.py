@@ -47,6 +47,7 @@ IDLE = [
     (SearchSettings(two_stage=False), "item_weight", 0.0),
     (SearchSettings(two_stage=False), "signals.lexical.weight", 9.0),
     (SearchSettings(two_stage=False), "second_stage", "semantic"),
+    (SearchSettings(two_stage=False, second_stage="semantic"), "second_stage", "hybrid"),
     (SearchSettings(merge=False), "merge_gap", 0),
     (SearchSettings(merge=False), "merge_cap", 1),
     (SearchSettings(second_stage="semantic"), "indexes.bm25.on", False),
@@ -95,3 +96,14 @@ def test_with_the_defaults_only_the_graph_settings_are_locked() -> None:
         if knob.idle
     }
     assert locked == {"hnsw_m", "hnsw_ef_construction", "hnsw_ef"}
+
+
+def test_a_weight_of_0_can_be_raised_again_though_its_list_is_the_only_one(corpus: Corpus) -> None:
+    off = SearchSettings().with_index("bm25", on=False).with_index("vector", weight=0.0)
+    off = off.with_signal("lexical", on=False).with_signal("semantic", weight=0.0)
+    assert not search(corpus, "red pump valve", off).passages
+    paths = ("indexes.vector.weight", "signals.semantic.weight")
+    assert [idle(off, path, SIGNALS, INDEXES) for path in paths] == ["", ""]
+    for path in paths:
+        off = with_value(off, path, 1.0)
+    assert search(corpus, "red pump valve", off).passages
