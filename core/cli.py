@@ -12,16 +12,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from core.errors import LoadError, RankscopeError
+from core.errors import LoadError, RankscopeError, SettingsError
 from core.sample import SAMPLE, ensure_sample
-from core.settings import ChunkSettings, IndexSettings, SearchSettings, Settings
+from core.settings import DEFAULT_MODEL, ChunkSettings, SearchSettings, Settings
 
 ROOT = Path(__file__).parent.parent
+_CUT = ChunkSettings()  # shown as the app would cut, where nothing else is asked for
 
 app = typer.Typer(
     help="Search your documents and see every stage: rankings, RRF arithmetic, merged passages.",
@@ -101,7 +103,7 @@ def add(
 
     The password of an encrypted PDF is read from RANKSCOPE_PDF_PASSWORD.
     """
-    from core.collection import create, list_collections, open_collection
+    from core.collection import open_or_create
     from core.loading import LoadOptions, load
 
     options = LoadOptions(
@@ -112,8 +114,7 @@ def add(
     )
     with _errors():
         _sample_if_asked(collection)
-        there = any(info.name == collection for info in list_collections())
-        store = open_collection(collection) if there else create(collection)
+        store = open_or_create(collection)
         rows = []
         for path in _walk(files):
             row: dict[str, Any] = {"file": path.name}
@@ -129,8 +130,6 @@ def add(
                     "status": result.status,
                     "documents": len(loaded.documents),
                     "warnings": list(loaded.warnings),
-                }
-                row |= {
                     "pages": loaded.pages,
                     "characters": loaded.characters,
                     "headings": loaded.headings,
@@ -157,38 +156,40 @@ def chunks(
     file: Annotated[Path, typer.Argument(help="The file to cut; nothing is stored.")],
     strategy: Annotated[
         str, typer.Option(help="fixed, sentences, recursive, headings or semantic.")
-    ] = "recursive",
-    size: Annotated[int, typer.Option(help="The most a chunk may hold.")] = 800,
-    overlap: Annotated[int, typer.Option(help="How much the next chunk repeats.")] = 0,
-    unit: Annotated[str, typer.Option(help="characters or tokens")] = "characters",
+    ] = _CUT.strategy,
+    size: Annotated[int, typer.Option(help="The most a chunk may hold.")] = _CUT.size,
+    overlap: Annotated[int, typer.Option(help="How much the next chunk repeats.")] = _CUT.overlap,
+    unit: Annotated[str, typer.Option(help="characters or tokens")] = _CUT.unit,
     model: Annotated[
         str, typer.Option(help="The embedding model whose tokens are counted.")
-    ] = IndexSettings().model,
+    ] = DEFAULT_MODEL,
     as_json: JsonOption = False,
 ) -> None:
     """Show how a file would be cut, with characters and the model's own tokens."""
     from core.chunking import chunk_document
     from core.embedding import load_embedder
     from core.loading import load
+    from core.vectors_cache import embed_checked
 
     with _errors():
         settings = ChunkSettings(strategy=strategy, size=size, overlap=overlap, unit=unit)
         embedder = load_embedder(model)
+        embed = partial(embed_checked, embedder)
         rows: list[dict[str, Any]] = []
         for document in load(file.read_bytes(), file.name).documents:
-            cut = chunk_document(document, settings, embedder.count_tokens, embedder.embed)
+            cut = chunk_document(document, settings, embedder.count_tokens, embed)
             counts = embedder.count_tokens([chunk.indexed_text for chunk in cut])
             rows += [
                 {
-                    **{
-                        "id": c.id,
-                        "start": c.start,
-                        "end": c.end,
-                        "characters": c.end - c.start,
-                        "tokens": tokens,
-                    },
-                    **{"truncated": tokens > embedder.max_tokens, "headings": list(c.heading_path)},
-                    **{"pages": list(c.pages), "text": c.text},
+                    "id": c.id,
+                    "start": c.start,
+                    "end": c.end,
+                    "characters": c.end - c.start,
+                    "tokens": tokens,
+                    "truncated": tokens > embedder.max_tokens,
+                    "headings": list(c.heading_path),
+                    "pages": list(c.pages),
+                    "text": c.text,
                 }
                 for c, tokens in zip(cut, counts, strict=True)
             ]
@@ -321,7 +322,12 @@ def _sample_if_asked(name: str) -> None:
 def _search_settings(store: Any, changes: list[str] | None, file: Path | None) -> SearchSettings:
     """The file's settings or else the collection's, with the changes of --set on top."""
     if file is not None:
-        text = file.read_text(encoding="utf-8")
+        try:
+            text = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise SettingsError(
+                f"{file} is not a text in UTF-8; export settings once to see the form"
+            ) from None
         base = Settings.from_toml(text).search
     else:
         base = store.settings().search
@@ -343,7 +349,11 @@ def _trace(query: str, collection: str, changes: list[str] | None, file: Path | 
     from core.pipeline import search as run
 
     chosen = _search_settings(_store(collection), changes, file)
-    return run(_corpus(collection), query, chosen)
+    corpus = _corpus(collection)
+    trace = run(corpus, query, chosen)
+    for note in corpus.notes:
+        typer.echo(f"note: {note}", err=True)
+    return trace
 
 
 def _progress(done: int, total: int) -> None:

@@ -25,7 +25,7 @@ from core.errors import CollectionError, SettingsError
 from core.home import clear_errors, home
 from core.loading import Loaded, safe_name
 from core.settings import Settings
-from core.types import Document
+from core.types import Document, encodable
 
 LONGEST_NAME = 100
 SCHEMA = 1
@@ -263,7 +263,7 @@ class Collection:
 
     def log_query(self, text: str, link: str, summary: Mapping[str, Any]) -> None:
         """Remember a query, its settings (`Settings.to_link`) and what it gave (plain values)."""
-        row = (_storable(text), link, _now(), json.dumps(dict(summary)))
+        row = (encodable(text), link, _now(), json.dumps(dict(summary)))
         with self._write() as database:
             database.execute("INSERT INTO queries(text, link, at, summary) VALUES (?,?,?,?)", row)
 
@@ -370,6 +370,17 @@ def open_collection(name: str) -> Collection:
         return _open[key]
 
 
+def open_or_create(name: str) -> Collection:
+    """The collection of this name, made when there is none. Raises as `create` and `open_collection` do."""
+    _checked_name(name)
+    try:
+        return create(name)
+    except (
+        CollectionError
+    ):  # taken, perhaps by another program just now; whatever else is wrong, it says
+        return open_collection(name)
+
+
 def rename(name: str, new_name: str) -> None:
     """Give a collection another name. Raises CollectionError as `create` and `open_collection` do."""
     name, new_name = _normal(name), _checked_name(new_name)
@@ -462,23 +473,19 @@ def _folder(collection_id: str) -> Path:
 
 
 def _normal(name: str) -> str:
-    return unicodedata.normalize("NFC", " ".join(_storable(name).split()))
+    words = " ".join(encodable(name).split())
+    return unicodedata.normalize("NFC", "".join(c for c in words if unicodedata.category(c) != "Cc"))
 
 
 def _checked_name(name: str) -> str:
     normal = _normal(name)
-    if not normal:
-        raise CollectionError("a collection needs a name; type one")
+    if not any(c.isprintable() and not c.isspace() for c in normal):
+        raise CollectionError("a collection needs a name that can be seen; type one")
     if len(normal) > LONGEST_NAME:
         raise CollectionError(
             f"the name has {len(normal)} characters, the limit is {LONGEST_NAME}; choose a shorter one"
         )
     return normal
-
-
-def _storable(text: str) -> str:
-    """Text that UTF-8 can hold: lone surrogates are replaced."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _now() -> str:

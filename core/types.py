@@ -20,6 +20,15 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def encodable(text: str) -> str:
+    """The text with lone surrogates, which UTF-8 cannot hold, replaced one for one."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= sign <= "\udfff" else sign for sign in text)
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Heading:
     """A heading of a document: `level` from 1, `title` without markup, span of its line in the text."""

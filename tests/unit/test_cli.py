@@ -24,7 +24,9 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def files(tmp_path: Path) -> Path:
     folder = tmp_path / "given"
     folder.mkdir()
-    (folder / "pumps.md").write_text("# Pumps\n\nThe seal of pump P-17 leaks.\n\n## Order\n\nOrder kit 4711.")
+    (folder / "pumps.md").write_text(
+        "# Pumps\n\nThe seal of pump P-17 leaks.\n\n## Order\n\nOrder kit 4711."
+    )
     (folder / "empty.txt").write_text("")
     (folder / "valves.txt").write_text("The valve stem wants grease.")
     return folder
@@ -103,7 +105,9 @@ def test_export_in_every_form(files: Path) -> None:
     assert [line.split()[:2] for line in trec] == [["1", "Q0"]] * len(trec)
     assert [int(line.split()[3]) for line in trec] == list(range(1, len(trec) + 1))
     assert run("export", "pump", "-f", "csv", "-c", "Mine").startswith("stage,kind,rank,id")
-    assert "has items.lexical" in run("export", "pump", "-f", "trec", "--stage", "no", "-c", "Mine", code=1)
+    assert "has items.lexical" in run(
+        "export", "pump", "-f", "trec", "--stage", "no", "-c", "Mine", code=1
+    )
     run("export", "pump", "-f", "docx", "-c", "Mine", code=2)
 
 
@@ -111,7 +115,9 @@ def test_the_exported_script_finds_the_same(files: Path, capsys: pytest.CaptureF
     add(files)
     script = run("export", "pump seal", "-f", "python", "-c", "Mine", "-s", "k_rrf=5")
     exec(compile(script, "exported", "exec"), {})
-    passages = json.loads(run("search", "pump seal", "-c", "Mine", "-s", "k_rrf=5", "--json"))["passages"]
+    passages = json.loads(run("search", "pump seal", "-c", "Mine", "-s", "k_rrf=5", "--json"))[
+        "passages"
+    ]
     printed = capsys.readouterr().out
     for passage in passages:
         assert f"{passage['rank']} {round(passage['score'], 5)} {passage['name']}" in printed
@@ -141,3 +147,38 @@ def test_a_file_that_is_not_there_is_named() -> None:
 def test_the_sample_is_the_default_collection() -> None:
     found = json.loads(run("search", "what happened with INC-2023-Q4-011?", "--json"))
     assert "annual-report-2023.md" in {passage["name"] for passage in found["passages"]}
+
+
+def test_a_name_is_the_same_however_it_is_typed(files: Path) -> None:
+    valve, composed, decomposed = (
+        str(files / "valves.txt"),
+        "R\u00e9sum\u00e9 one",
+        " Re\u0301sume\u0301  one",
+    )
+    assert "added" in run("add", valve, "-c", decomposed)
+    assert "same" in run("add", valve, "-c", composed)
+    assert "same" in run("add", valve, "-c", decomposed)
+    assert [row["name"] for row in json.loads(run("collections", "--json"))] == [composed]
+
+
+def test_bytes_that_are_no_text_are_no_stack_of_frames(files: Path, tmp_path: Path) -> None:
+    run("add", str(files / "valves.txt"), "-c", "Mine")
+    settings = tmp_path / "settings.toml"
+    settings.write_bytes(b"\xff\xfe\x00")
+    said = run("search", "valve", "-c", "Mine", "--settings", str(settings), code=1)
+    assert "is not a text in UTF-8" in said
+    # A terminal that speaks another encoding gives lone surrogates.
+    found = json.loads(run("search", "\udcff valve", "-c", "Mine", "--json"))
+    assert found["query"] == "\ufffd valve"
+    assert found["passages"][0]["name"] == "valves.txt"
+    output = tmp_path / "trace.json"
+    run("export", "\udcff valve", "-c", "Mine", "--format", "json", "--output", str(output))
+    assert json.loads(output.read_text(encoding="utf-8"))["query"] == "\ufffd valve"
+
+
+def test_what_the_corpus_has_to_say_is_said(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("add", str(files / "valves.txt"), "-c", "Mine")
+    monkeypatch.setattr("core.corpus.shelf.unavailable_reason", lambda: "hnswlib cannot be imported")
+    result = CliRunner().invoke(app, ["search", "valve", "-c", "Mine", "-s", "vector=hnsw", "--json"])
+    assert result.stderr == "note: hnswlib cannot be imported\n"
+    assert json.loads(result.stdout)["passages"]

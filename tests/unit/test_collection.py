@@ -11,7 +11,15 @@ from types import MappingProxyType
 import pytest
 
 from core import collection as collections
-from core.collection import Collection, create, delete, list_collections, open_collection, rename
+from core.collection import (
+    Collection,
+    create,
+    delete,
+    list_collections,
+    open_collection,
+    open_or_create,
+    rename,
+)
 from core.errors import CollectionError, RankscopeError
 from core.home import clear_errors, home
 from core.loading import load
@@ -292,3 +300,21 @@ def test_settings_of_another_version_give_the_defaults_and_say_so() -> None:
     made.save_settings(Settings())
     assert made.settings() == Settings()
     assert made.settings_note == ""
+
+
+@pytest.mark.parametrize("name", ["", " ", "\x00", "\u200b", "\u200d\u200b "])
+def test_a_name_that_cannot_be_seen_is_refused(name: str) -> None:
+    with pytest.raises(CollectionError, match="a name that can be seen"):
+        create(name)
+
+
+def test_control_characters_are_no_part_of_a_name() -> None:
+    assert create("a\x00b\x1b[31m").name == "ab[31m"
+    assert create("👩🏽\u200d🔧 / 表").name == "👩🏽\u200d🔧 / 表"
+
+
+def test_open_or_create() -> None:
+    made = open_or_create("Re\u0301sume\u0301")
+    assert made is open_or_create("R\u00e9sum\u00e9") is open_collection("R\u00e9sum\u00e9")
+    with pytest.raises(CollectionError, match="the limit is 100"):
+        open_or_create("x" * 101)
