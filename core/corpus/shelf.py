@@ -84,17 +84,24 @@ class IndexShelf:
         )
 
     def registered(self, progress: Progress | None) -> dict[str, Index]:
-        """Every registered index, filled with all chunks."""
+        """Every registered index, filled with all chunks; one that cannot be is left out, with a note."""
 
         def make(factory: Callable[[], Index]) -> Index:
             index = factory()
             _fill(index, self._source.chunk_batches(), len(self._source), progress)
             return index
 
-        return {
-            name: self._keep(self._base, ("registered", name), partial(make, factory))
-            for name, factory in registered_indexes().items()
-        }
+        found = {}
+        for name, factory in registered_indexes().items():
+            try:
+                found[name] = self._keep(self._base, ("registered", name), partial(make, factory))
+            except RankscopeError:  # stopped, or the collection cannot be read
+                raise
+            except Exception as error:
+                self._note(
+                    f"the index {name} is left out, it cannot be built ({type(error).__name__}: {error})"
+                )
+        return found
 
     def seeds(self, analyzer_stays: bool) -> dict[Key, Any]:
         """What the indexes of a corpus that begins with the same chunks can grow from."""

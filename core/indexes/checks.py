@@ -7,6 +7,7 @@ import operator
 import numpy as np
 
 from core.protocols import Positions
+from core.trace import Ranking
 
 
 def check_query(query_text: str, k: int) -> int:
@@ -27,6 +28,27 @@ def check_k(k: int) -> int:
     if k < 1:
         raise ValueError(f"k is {k}; ask for at least 1 hit")
     return k
+
+
+def checked_ranking(found: object, size: int, k: int) -> Ranking:
+    """What an index of `size` chunks that is not ours gave for a search, cut to `k`, ties in corpus order.
+
+    Raises ValueError, naming the fault, when it breaks a promise that the rest builds on.
+    """
+    if not isinstance(found, Ranking):
+        raise ValueError(f"it gave {type(found).__name__}, not a Ranking")
+    positions, scores = found.positions, found.scores
+    if not np.isfinite(scores).all():
+        raise ValueError("it gave a score that is not a finite number")
+    if len(positions) and (positions.min() < 0 or positions.max() >= size):
+        raise ValueError(
+            f"it ranks positions {positions.min()} to {positions.max()}; there are 0 to {size - 1}"
+        )
+    if len(np.unique(positions)) < len(positions):
+        raise ValueError("it ranks a position twice")
+    if (scores[:-1] < scores[1:]).any():
+        raise ValueError("its scores do not fall from rank to rank")
+    return Ranking.order(positions, scores, k)
 
 
 def check_allowed(allowed: Positions | None, size: int) -> Positions | None:

@@ -10,10 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.corpus import Corpus
+from core.errors import RankscopeError
+from core.indexes.checks import checked_ranking
 from core.pipeline.assemble import VECTOR, assemble, rank_items
 from core.protocols import Index, Progress
 from core.settings import SearchSettings
 from core.trace import NO_HITS, Ranking, Record, Trace
+from core.types import encodable
+
+BUILT_IN = ("bm25", VECTOR)
 
 RECORD_ALL = 200_000
 """Up to this many chunks a two-stage search records the score of every chunk: fewer or other items
@@ -44,6 +49,7 @@ def record(
     """
     if not isinstance(query, str):
         raise TypeError(f"the query is {type(query).__name__}; give a string")
+    query = encodable(query)
     indexes = corpus.indexes(settings, progress)
     clock = _Clock()
     nothing = "" if query.strip() else "type a query to search"
@@ -54,13 +60,27 @@ def record(
         depths: dict[str, int | None] = dict.fromkeys(indexes, None)
         return Record(query, settings, signals, searches, depths, None, {}, (empty,)), indexes
     notes = _notes(indexes, query)
-    if not settings.two_stage:
-        depths = {name: settings.index(name).depth for name in indexes}
-        searches = {
-            name: clock.time(name, index.search, query, depths[name]) for name, index in indexes.items()
-        }
-        return Record(query, settings, {}, searches, depths, None, clock.spent, notes), indexes
-    return _record_two_stages(corpus, query, settings, indexes, clock, notes), indexes
+    if settings.two_stage:
+        return _record_two_stages(corpus, query, settings, indexes, clock, notes), indexes
+    searches, depths = _search_to_depth(corpus, query, settings, indexes, clock, notes)
+    return Record(query, settings, {}, searches, depths, None, clock.spent, tuple(notes)), indexes
+
+
+def _search_to_depth(
+    corpus: Corpus,
+    query: str,
+    settings: SearchSettings,
+    indexes: Mapping[str, Index],
+    clock: _Clock,
+    notes: list[str],
+) -> tuple[dict[str, Ranking], dict[str, int | None]]:
+    """The best chunks of all items in each index, as many as its depth."""
+    depths: dict[str, int | None] = {name: settings.index(name).depth for name in indexes}
+    searches = {
+        name: clock.time(name, _ask, name, index, len(corpus), notes, query, depths[name])
+        for name, index in indexes.items()
+    }
+    return searches, depths
 
 
 def _record_two_stages(
@@ -69,7 +89,7 @@ def _record_two_stages(
     settings: SearchSettings,
     indexes: Mapping[str, Index],
     clock: _Clock,
-    notes: tuple[str, ...],
+    notes: list[str],
 ) -> Record:
     n_items, n_chunks = len(corpus.item_ids), len(corpus)
     lexical = clock.time("items.lexical", corpus.item_index(settings).search, query, n_items)
@@ -77,6 +97,9 @@ def _record_two_stages(
     vector_depth = n_chunks if everything else min(n_chunks, PROBE * max(settings.items, 100))
     vector = clock.time(VECTOR, indexes[VECTOR].search, query, vector_depth)
     signals = {"lexical": lexical, "semantic": best_chunk_of_each_item(vector, corpus.item_of)}
+    if not everything and not any(settings.signal(name).on for name in signals):
+        searches, depths = _search_to_depth(corpus, query, settings, indexes, clock, notes)
+        return Record(query, settings, signals, searches, depths, None, clock.spent, tuple(notes))
     covered: NDArray[np.bool_] | None = None
     allowed: NDArray[np.int64] | None = None
     probe = Record(query, settings, signals, {}, {}, None, {})
@@ -93,9 +116,30 @@ def _record_two_stages(
             searches[name] = NO_HITS
         else:
             k = n_chunks if allowed is None else len(allowed)
-            searches[name] = clock.time(name, index.search, query, k, allowed)
-    depths: dict[str, int | None] = dict.fromkeys(indexes, None)
-    return Record(query, settings, signals, searches, depths, covered, clock.spent, notes)
+            searches[name] = clock.time(name, _ask, name, index, n_chunks, notes, query, k, allowed)
+    depths = dict.fromkeys(indexes, None)
+    return Record(query, settings, signals, searches, depths, covered, clock.spent, tuple(notes))
+
+
+def _ask(
+    name: str,
+    index: Index,
+    size: int,
+    notes: list[str],
+    query: str,
+    k: int,
+    allowed: NDArray[np.int64] | None = None,
+) -> Ranking:
+    """What an index finds. One that is not ours and fails costs its own list only, and a note says so."""
+    if name in BUILT_IN:
+        return index.search(query, k, allowed)
+    try:
+        return checked_ranking(index.search(query, k, allowed), size, k)
+    except RankscopeError:
+        raise
+    except Exception as error:
+        notes.append(f"{name}: this index is left out, it failed ({type(error).__name__}: {error})")
+        return NO_HITS
 
 
 def best_chunk_of_each_item(chunks: Ranking, item_of: NDArray[np.int64]) -> Ranking:
@@ -104,14 +148,14 @@ def best_chunk_of_each_item(chunks: Ranking, item_of: NDArray[np.int64]) -> Rank
     return Ranking.order(items, chunks.scores[first])
 
 
-def _notes(indexes: Mapping[str, Index], query: str) -> tuple[str, ...]:
-    """What an index has to say of the query, such as that its tokenizer left nothing of it."""
-    return tuple(
+def _notes(indexes: Mapping[str, Index], query: str) -> list[str]:
+    """What our indexes have to say of the query, such as that its tokenizer left nothing of it."""
+    return [
         f"{name}: {note}"
-        for name, index in indexes.items()
-        if (notes_of := getattr(index, "query_notes", None))
+        for name in BUILT_IN
+        if (notes_of := getattr(indexes[name], "query_notes", None))
         for note in notes_of(query)
-    )
+    ]
 
 
 class _Clock:

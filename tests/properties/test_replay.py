@@ -15,7 +15,20 @@ from core.settings import ChunkSettings, IndexSettings, IndexUse, SearchSettings
 from core.types import Document
 from tests.fakes import HashEmbedder
 
-WORDS = ["seal", "pump", "valve", "leak", "kit", "blue", "cold", "order", "daily", "stem", "grease", "office"]
+WORDS = [
+    "seal",
+    "pump",
+    "valve",
+    "leak",
+    "kit",
+    "blue",
+    "cold",
+    "order",
+    "daily",
+    "stem",
+    "grease",
+    "office",
+]
 QUERIES = ["seal pump", "cold valve stem", "blue", "zzz", "order the kit daily"]
 
 
@@ -92,3 +105,14 @@ def test_two_traces_of_different_settings_differ() -> None:
     one = search(CORPUS, "seal pump", SearchSettings())
     assert one != replay(one, SearchSettings(k_rrf=1))
     assert one == search(CORPUS, "seal pump", SearchSettings())
+
+
+@pytest.mark.parametrize("two_stage", [True, False])
+def test_hnsw_with_every_signal_off_searches_all_items(two_stage: bool) -> None:
+    off = SearchSettings(vector="hnsw", two_stage=two_stage)
+    off = off.with_signal("lexical", on=False).with_signal("semantic", on=False)
+    trace = search(CORPUS, "seal pump", off)
+    trace.check()
+    assert len(trace.stage("vector").ranking) == len(CORPUS)
+    assert not trace.stage("items").on
+    assert replay(trace, off.replace(k_rrf=1)) == search(CORPUS, "seal pump", off.replace(k_rrf=1))

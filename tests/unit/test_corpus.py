@@ -312,7 +312,7 @@ def test_a_registered_index_joins(third: str) -> None:
     assert list(corpus.indexes(SEARCH)) == ["bm25", "vector"]
 
 
-@pytest.mark.parametrize("name", ["bm25", "vector", " "])
+@pytest.mark.parametrize("name", ["bm25", "vector", " ", "items", "items.x", "fused", "scored", "kept", "passages"])
 def test_built_in_names_are_taken(name: str) -> None:
     with pytest.raises(SettingsError, match="cannot be named"):
         register_index(name, Exact)
