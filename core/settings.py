@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Self
@@ -88,6 +88,10 @@ class _Settings:
         theirs = dict(_flatten((base or type(self)()).to_dict()))
         return {name: value for name, value in mine.items() if theirs.get(name, _MISSING) != value}
 
+    def changed_tables(self) -> dict[str, Any]:
+        """`changes` as the nested mapping that `from_dict` takes."""
+        return _nested(type(self), self.changes().items())
+
     def to_link(self) -> str:
         """The changed fields as a query string, readable and editable by hand."""
         return urlencode({name: _as_text(value) for name, value in self.changes().items()})
@@ -95,16 +99,7 @@ class _Settings:
     @classmethod
     def from_link(cls, query: str) -> Self:
         """The settings of a link. Raises SettingsError as `from_dict` does."""
-        values: dict[str, Any] = {}
-        for name, text in parse_qsl(query, keep_blank_values=True):
-            *path, last = name.split(".")
-            at = values
-            for part in path:
-                at = at.setdefault(part, {})
-                if not isinstance(at, dict):
-                    raise SettingsError(f"{name}: {part} is given twice, once as a value; give it once")
-            at[last] = text
-        return _from_dict(cls, values, "")
+        return _from_dict(cls, _nested(cls, parse_qsl(query, keep_blank_values=True)), "")
 
     def fingerprint(self) -> str:
         """Twelve hex digits: equal for equal settings, on every machine."""
@@ -118,15 +113,30 @@ _MISSING = object()
 def _check_value(owner: str, spec: dataclasses.Field[Any], value: Any) -> None:
     facts = spec.metadata
     name = f"{owner}.{spec.name}"
+    if of := facts.get("of"):
+        uses = value.items() if isinstance(value, Mapping) else [(value, None)]
+        if wrong := [key for key, use in uses if not (isinstance(key, str) and isinstance(use, of))]:
+            raise SettingsError(f"{name} holds {wrong[0]!r}; give {of.__name__} values by name")
+        return
+    blank = _blank(spec)
+    if isinstance(blank, bool):
+        if not isinstance(value, bool):
+            raise SettingsError(f"{name} is {value!r}; give true or false")
+        return
     if choices := facts.get("choices"):
         if value not in choices:
             raise SettingsError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
         return
-    low, high = facts.get("low"), facts.get("high")
-    if low is None and high is None:
+    if not isinstance(blank, int | float):
+        if not isinstance(value, type(blank)):
+            what = "a text" if isinstance(blank, str) else type(blank).__name__
+            raise SettingsError(f"{name} is {value!r}; give {what}")
         return
+    low, high = facts.get("low"), facts.get("high")
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         raise SettingsError(f"{name} is {value!r}; give a number")
+    if isinstance(blank, int) and not isinstance(value, int):
+        raise SettingsError(f"{name} is {value!r}; give a whole number")
     if (low is not None and value < low) or (high is not None and value > high):
         limits = f"{low if low is not None else '…'} to {high if high is not None else '…'}"
         raise SettingsError(f"{name} is {value}; it takes {limits}")
@@ -146,6 +156,38 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield from _flatten(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
+
+
+def _nested(cls: type, values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Dotted name → value, the later of two counting, as nested tables. Names of indexes may hold dots."""
+    tables: dict[str, Any] = {}
+    for name, value in values:
+        *path, last = _path(cls, name)
+        at = tables
+        for part in path:
+            at = at.setdefault(part, {})
+            if not isinstance(at, dict):
+                raise SettingsError(f"{name}: {part} is given twice, once as a value; give it once")
+        at[last] = value
+    return tables
+
+
+def _blank(spec: dataclasses.Field[Any]) -> Any:
+    """A field's default value."""
+    made = spec.default_factory
+    return spec.default if made is dataclasses.MISSING else made()
+
+
+def _path(cls: type, name: str) -> list[str]:
+    head, dot, rest = name.partition(".")
+    spec = next((one for one in fields(cls) if one.name == head), None)
+    if not dot or spec is None:
+        return [name]
+    if spec.metadata.get("of"):
+        index, inner, last = rest.rpartition(".")
+        return [head, index, last] if inner else [head, rest]
+    blank = _blank(spec)
+    return [head, *_path(type(blank), rest)] if dataclasses.is_dataclass(blank) else [head, rest]
 
 
 def _as_text(value: Any) -> str:

@@ -82,7 +82,7 @@ def settings_to_python(
     index: IndexSettings | None = None,
 ) -> str:
     """A script that runs the search with `core` alone and prints its passages."""
-    changed = pprint.pformat(_nested(search.changes()), width=96, sort_dicts=False)
+    changed = pprint.pformat(search.changed_tables(), width=96, sort_dicts=False)
     lines = [
         "from core import SearchSettings, build_corpus, open_collection, search",
         "" if index is None else "from core import IndexSettings",
@@ -90,7 +90,7 @@ def settings_to_python(
         f"collection = open_collection({collection!r})",
         "index_settings = collection.settings().index"
         if index is None
-        else f"index_settings = IndexSettings.from_dict({_nested(index.changes())!r})",
+        else f"index_settings = IndexSettings.from_dict({index.changed_tables()!r})",
         "corpus = build_corpus(collection, index_settings)",
         f"settings = SearchSettings.from_dict({changed})",
         f"trace = search(corpus, {query!r}, settings)",
@@ -185,14 +185,3 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(FORMULA_SIGNS):
         return "'" + value
     return value
-
-
-def _nested(changes: dict[str, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
-    for name, value in changes.items():
-        *path, last = name.split(".")
-        at = nested
-        for part in path:
-            at = at.setdefault(part, {})
-        at[last] = value
-    return nested

@@ -106,3 +106,34 @@ def test_every_setting_says_what_it_is_for(settings: type) -> None:
 
 def test_what_only_a_search_can_tell_is_named() -> None:
     assert search_only_changes(SearchSettings(), SearchSettings(bm25_k1=1, k_rrf=1)) == ("BM25 k1",)
+
+
+@pytest.mark.parametrize("name", ["my.index", "a.weight", ".", "..", "имя", "a b&c=d", "x%2Ey"])
+def test_an_index_may_have_any_name(name: str) -> None:
+    settings = SearchSettings(k=3).with_index(name, weight=2.0).with_signal(name, on=False)
+    assert SearchSettings.from_link(settings.to_link()) == settings
+    assert SearchSettings.from_toml(settings.to_toml()) == settings
+    assert SearchSettings.from_dict(settings.changed_tables()) == settings
+
+
+@pytest.mark.parametrize(
+    ("make", "values", "said"),
+    [
+        (SearchSettings, {"k": 2.5}, "k is 2.5; give a whole number"),
+        (SearchSettings, {"items": float("inf")}, "give a whole number"),
+        (SearchSettings, {"k": True}, "k is True; give a number"),
+        (SearchSettings, {"bm25_b": float("nan")}, "give a number"),
+        (SearchSettings, {"two_stage": "no"}, "two_stage is 'no'; give true or false"),
+        (SearchSettings, {"fusion": []}, "choose one of rrf"),
+        (SearchSettings, {"indexes": {"bm25": {"on": False}}}, "holds 'bm25'; give IndexUse values"),
+        (SearchSettings, {"indexes": {5: IndexUse(on=False)}}, "holds 5; give IndexUse values"),
+        (SearchSettings, {"signals": [1]}, "give SignalUse values"),
+        (ChunkSettings, {"size": 100.5}, "give a whole number"),
+        (IndexSettings, {"model": None}, "model is None; give a text"),
+        (IndexSettings, {"chunking": "x"}, "give ChunkSettings"),
+        (Settings, {"search": IndexSettings()}, "give SearchSettings"),
+    ],
+)
+def test_values_of_another_type_are_refused(make: type, values: dict, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        make(**values)
