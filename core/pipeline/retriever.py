@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from core.fusion import rrf
+from core.indexes.checks import check_query
 from core.protocols import Index
 from core.types import Chunk
 
@@ -27,13 +29,18 @@ class Result:
 class Retriever:
     """Indexes with one interface, searched together.
 
-    Raises ValueError when no index is given, when two have the same name, or when they already
-    hold different numbers of documents.
+    Raises ValueError when no index is given, when two have the same name, or when one already holds
+    documents; TypeError for what is no index.
     """
 
     def __init__(self, *indexes: Index) -> None:
         if not indexes:
             raise ValueError("a retriever needs at least one index")
+        if strangers := [index for index in indexes if not isinstance(index, Index)]:
+            raise TypeError(
+                f"{type(strangers[0]).__name__} is no index; an index has name, add_document, "
+                "add_documents, search and len()"
+            )
         names = [index.name for index in indexes]
         if len(set(names)) < len(names):
             raise ValueError(f"index names are {names}; give each index a name of its own")
@@ -49,11 +56,14 @@ class Retriever:
         """Add one document to every index."""
         self.add_documents([document])
 
-    def add_documents(self, documents: Sequence[Chunk | str]) -> None:
+    def add_documents(self, documents: Iterable[Chunk | str]) -> None:
         """Add documents to every index; indexes that embed do so in batches.
 
         Raises TypeError, before any index is touched, when a document is neither text nor a chunk.
         """
+        if isinstance(documents, str):
+            raise TypeError("documents is one string; give a list, or use add_document")
+        documents = list(documents)
         for document in documents:
             if not isinstance(document, Chunk | str):
                 raise TypeError(f"a document is {type(document).__name__}; give a string or a Chunk")
@@ -64,14 +74,19 @@ class Retriever:
     def search(self, query_text: str, k: int = 1, k_rrf: float = 60) -> list[Result]:
         """The best `k` documents by Σ 1/(k_rrf + rank); ties in the order documents were added.
 
-        Raises TypeError when the query is not a string, ValueError when k < 1 or k_rrf < 0.
+        Raises TypeError when the query is not a string or k not a whole number, ValueError when
+        k < 1, when k_rrf < 0 or not finite, or when an index has lost or gained documents.
         """
-        if not isinstance(query_text, str):
-            raise TypeError(f"query_text is {type(query_text).__name__}; give a string")
-        if k < 1:
-            raise ValueError(f"k is {k}; it must be 1 or more")
-        if k_rrf < 0:
-            raise ValueError(f"k_rrf is {k_rrf}; it must be 0 or more")
+        k = check_query(query_text, k)
+        if not 0 <= k_rrf < math.inf:
+            raise ValueError(f"k_rrf is {k_rrf}; it must be 0 or more, and finite")
+        for index in self._indexes:
+            if len(index) != len(self._documents):
+                raise ValueError(
+                    f"index {index.name} holds {len(index)} documents, the retriever "
+                    f"{len(self._documents)}: adding failed half-way, or went past the retriever; "
+                    "make a new retriever and add all documents again"
+                )
         found = {index.name: index.search(query_text, k * OVERSAMPLE) for index in self._indexes}
         fused = rrf(found, k_rrf=k_rrf)
         return [

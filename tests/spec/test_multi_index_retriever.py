@@ -116,7 +116,7 @@ def test_bad_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="name of its own"):
         Retriever(FixedIndex("a", []), FixedIndex("a", []))
     retriever = lesson_retriever()
-    with pytest.raises(TypeError, match="query_text is int"):
+    with pytest.raises(TypeError, match="query must be a string, not int"):
         retriever.search(7)  # type: ignore[arg-type]
     for k in (0, -1):
         with pytest.raises(ValueError, match=f"k is {k}"):
@@ -134,3 +134,35 @@ def test_an_index_that_already_holds_documents_is_refused() -> None:
     filled.add_document("a")
     with pytest.raises(ValueError, match="already hold documents"):
         Retriever(filled, FixedIndex("bm25", []))
+
+
+def test_what_is_no_index_is_named() -> None:
+    with pytest.raises(TypeError, match="int is no index"):
+        Retriever(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("k_rrf", [float("nan"), float("inf")])
+def test_a_constant_that_is_no_number_is_refused(k_rrf: float) -> None:
+    with pytest.raises(ValueError, match="k_rrf is"):
+        lesson_retriever().search("q", k_rrf=k_rrf)
+
+
+def test_documents_may_come_one_by_one_but_not_as_one_string() -> None:
+    one, two = FixedIndex("vector", []), FixedIndex("bm25", [])
+    retriever = Retriever(one, two)
+    retriever.add_documents(word for word in ("a", "b"))  # an iterator is empty at its second reading
+    assert one.documents == two.documents == ["a", "b"]
+    with pytest.raises(TypeError, match="one string"):
+        retriever.add_documents("abc")
+
+
+def test_indexes_that_fell_apart_are_not_searched() -> None:
+    class Failing(FixedIndex):
+        def add_documents(self, documents: Sequence[str]) -> None:  # type: ignore[override]
+            raise OSError("disk full")
+
+    retriever = Retriever(FixedIndex("bm25", [0]), Failing("vector", []))
+    with pytest.raises(OSError, match="disk full"):
+        retriever.add_document("a")
+    with pytest.raises(ValueError, match="bm25 holds 1 documents, the retriever 0"):
+        retriever.search("q")
