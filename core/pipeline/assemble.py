@@ -21,6 +21,10 @@ from core.trace import NO_HITS, CorpusView, Ranking, Record, Stage, Trace
 
 VECTOR = "vector"
 
+PROBE = 10
+"""Where not every chunk is scored, items are ranked by this many times as many chunks as items go on:
+several chunks share an item."""
+
 
 def replay(trace: Trace, settings: SearchSettings) -> Trace:
     """The trace of the same query with other settings, from what was recorded.
@@ -67,11 +71,16 @@ def assemble(
     )
 
 
-def rank_items(record: Record, settings: SearchSettings) -> Fused:
+def rank_items(signals: Mapping[str, Ranking], settings: SearchSettings) -> Fused:
     """The item stage: weighted RRF of the signals that are on, uncut."""
-    on = {name: ranking for name, ranking in record.signals.items() if settings.signal(name).on}
+    on = {name: ranking for name, ranking in signals.items() if settings.signal(name).on}
     weights = {name: settings.signal(name).weight for name in on}
     return rrf(on, weights, settings.k_rrf_items)
+
+
+def probe_depth(settings: SearchSettings, n_chunks: int) -> int:
+    """How many chunks rank the items, where not every chunk is scored."""
+    return min(n_chunks, PROBE * max(settings.items, 100))
 
 
 def _item_stages(record: Record, settings: SearchSettings, stages: list[Stage]) -> Ranking | None:
@@ -99,7 +108,7 @@ def _item_stages(record: Record, settings: SearchSettings, stages: list[Stage]) 
         off = "all item signals are off: chunks of all items are searched"
         stages.append(Stage("items", "fuse", "item", NO_HITS, on=False, note=off))
         return None
-    fused = rank_items(record, settings)
+    fused = rank_items(record.signals, settings)
     weighed = any(settings.signal(name).weight for name in fused.names)
     note = "" if weighed else "every signal that is on has the weight 0: no item goes on"
     inputs = tuple(f"items.{name}" for name in fused.names)
@@ -115,20 +124,35 @@ def _allowed(
         if record.covered is not None:
             raise NeedsSearch(("searching outside the recorded items",))
         short = [
-            f"{name} depth above {deepest}"
+            reason
             for name, deepest in record.depths.items()
-            if deepest is not None and settings.index(name).depth > deepest
+            if deepest is not None and (reason := _beyond(name, deepest, settings))
         ]
         if short:
             raise NeedsSearch(tuple(short))
         return None
     if any(deepest is not None for deepest in record.depths.values()):
-        raise NeedsSearch(("two stages on",))
+        raise NeedsSearch(("searching inside items",))
+    if record.covered is not None:
+        probed, wanted = (probe_depth(one, len(corpus)) for one in (record.settings, settings))
+        if probed != wanted:
+            raise NeedsSearch((f"items ranked by {wanted:,} chunks",))
     mask = np.zeros(len(corpus.item_ids), dtype=np.bool_)
     mask[items.positions] = True
     if record.covered is not None and bool((mask & ~record.covered).any()):
         raise NeedsSearch(("items that were not searched",))
     return mask[corpus.item_of]
+
+
+def _beyond(name: str, deepest: int, settings: SearchSettings) -> str:
+    """Why a search to `deepest` does not hold what one to the wanted depth gives; empty when it does."""
+    depth = settings.index(name).depth
+    if depth > deepest:
+        return f"{name} depth above {deepest}"
+    # A graph asked for more than ef keeps more candidates, and may find other chunks among the first.
+    if name == VECTOR and settings.vector == "hnsw" and deepest > max(depth, settings.hnsw_ef):
+        return f"{name} depth {depth} with fewer candidates"
+    return ""
 
 
 def _search_stages(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from core.corpus import Corpus
 from core.errors import RankscopeError
 from core.indexes.checks import checked_ranking
-from core.pipeline.assemble import VECTOR, assemble, rank_items
+from core.pipeline.assemble import VECTOR, assemble, probe_depth, rank_items
 from core.protocols import Index, Progress
 from core.settings import SearchSettings
 from core.trace import NO_HITS, Ranking, Record, Trace
@@ -23,9 +23,6 @@ BUILT_IN = ("bm25", VECTOR)
 RECORD_ALL = 200_000
 """Up to this many chunks a two-stage search records the score of every chunk: fewer or other items
 are then replayed. Above it, only chunks of the items sent on are scored."""
-
-PROBE = 10
-"""HNSW ranks items by this many times as many chunks as items go on: several chunks share an item."""
 
 
 def search(
@@ -94,7 +91,7 @@ def _record_two_stages(
     n_items, n_chunks = len(corpus.item_ids), len(corpus)
     lexical = clock.time("items.lexical", corpus.item_index(settings).search, query, n_items)
     everything = settings.vector == "exact" and n_chunks <= RECORD_ALL
-    vector_depth = n_chunks if everything else min(n_chunks, PROBE * max(settings.items, 100))
+    vector_depth = n_chunks if everything else probe_depth(settings, n_chunks)
     vector = clock.time(VECTOR, indexes[VECTOR].search, query, vector_depth)
     signals = {"lexical": lexical, "semantic": best_chunk_of_each_item(vector, corpus.item_of)}
     if not everything and not any(settings.signal(name).on for name in signals):
@@ -102,9 +99,8 @@ def _record_two_stages(
         return Record(query, settings, signals, searches, depths, None, clock.spent, tuple(notes))
     covered: NDArray[np.bool_] | None = None
     allowed: NDArray[np.int64] | None = None
-    probe = Record(query, settings, signals, {}, {}, None, {})
     if not everything:
-        items = rank_items(probe, settings).ranking.head(settings.items)
+        items = rank_items(signals, settings).ranking.head(settings.items)
         covered = np.zeros(n_items, dtype=np.bool_)
         covered[items.positions] = True
         allowed = np.flatnonzero(covered[corpus.item_of])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.corpus import Corpus
 from core.errors import NeedsSearch
-from core.pipeline import replay, search
+from core.pipeline import assemble, replay, search
 from core.settings import ChunkSettings, IndexSettings, IndexUse, SearchSettings, SignalUse
 from core.types import Document
 from tests.fakes import HashEmbedder
@@ -42,7 +42,18 @@ def build() -> Corpus:
     return Corpus.from_documents(documents, IndexSettings(chunking=chunking), HashEmbedder())
 
 
-CORPUS = build()
+def build_wide() -> Corpus:
+    """More items than any search below looks at."""
+    texts = [" ".join(WORDS[(n * k + k) % len(WORDS)] for k in (1, 5, 7)) + f" {n}" for n in range(300)]
+    documents = [Document(f"w{n}", f"w{n}.txt", "", text) for n, text in enumerate(texts)]
+    return Corpus.from_documents(documents, IndexSettings(), HashEmbedder())
+
+
+def _at_depth(depth: int) -> dict[str, Any]:
+    return {"two_stage": False, "indexes": {"vector": IndexUse(depth=depth)}}
+
+
+CORPUS, WIDE = build(), build_wide()
 weights = st.sampled_from([0.0, 0.5, 1.0, 3.0])
 index_uses = st.builds(IndexUse, st.booleans(), weights, st.sampled_from([1, 3, 8, 150]))
 signal_uses = st.builds(SignalUse, st.booleans(), weights)
@@ -116,3 +127,28 @@ def test_hnsw_with_every_signal_off_searches_all_items(two_stage: bool) -> None:
     assert len(trace.stage("vector").ranking) == len(CORPUS)
     assert not trace.stage("items").on
     assert replay(trace, off.replace(k_rrf=1)) == search(CORPUS, "seal pump", off.replace(k_rrf=1))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "reason"),
+    [
+        ({"items": 200}, {"items": 150}, "items ranked by 150 chunks"),
+        ({"items": 100}, {"items": 60}, ""),
+        (_at_depth(40), _at_depth(20), "vector depth 20 with fewer candidates"),
+        (_at_depth(40), _at_depth(50), "vector depth above 40"),
+        (_at_depth(25), _at_depth(5), ""),
+    ],
+)
+def test_a_graph_that_looked_at_other_candidates_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, a: dict[str, Any], b: dict[str, Any], reason: str
+) -> None:
+    pytest.importorskip("hnswlib")
+    monkeypatch.setattr(assemble, "PROBE", 1)
+    graph = {"vector": "hnsw", "hnsw_ef": 30, "hnsw_m": 2, "hnsw_ef_construction": 10}
+    one, other = SearchSettings(**graph, **a), SearchSettings(**graph, **b)
+    recorded = search(WIDE, "seal pump", one)
+    if reason:
+        with pytest.raises(NeedsSearch, match=reason):
+            replay(recorded, other)
+    else:
+        assert replay(recorded, other) == search(WIDE, "seal pump", other)
