@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import pprint
+import re
 from typing import Any
+from urllib.parse import quote
 
 from core.settings import IndexSettings, SearchSettings
 from core.trace import Stage, Trace
@@ -65,13 +67,14 @@ def trace_to_csv(trace: Trace, limit: int | None = None) -> str:
 
 
 def trace_to_trec(trace: Trace, stage: str = "kept", query_id: str = "1", run: str = "rankscope") -> str:
-    """One stage's ranking as a TREC run: `query Q0 id rank score run`, ids without blanks.
+    """One stage's ranking as a TREC run: `query Q0 id rank score run`; blanks in a field are percent-coded.
 
     Raises KeyError when there is no such stage.
     """
     lines = _stage(trace, trace.stage(stage), None)["ranking"]
     return "".join(
-        f"{query_id} Q0 {line['id']} {line['rank']} {line['score']!r} {run}\n" for line in lines
+        f"{_word(query_id)} Q0 {_word(line['id'])} {line['rank']} {line['score']!r} {_word(run)}\n"
+        for line in lines
     )
 
 
@@ -178,6 +181,11 @@ def _passages(trace: Trace) -> list[dict[str, Any]]:
 def _passage_line(passage: dict[str, Any]) -> dict[str, Any]:
     kept = {name: passage[name] for name in ("rank", "document", "name", "start", "end", "score")}
     return {"id": f"{passage['document']}:{passage['start']}-{passage['end']}", **kept}
+
+
+def _word(text: str) -> str:
+    """A text as one field of a run, which blanks part."""
+    return re.sub(r"\s", lambda blank: quote(blank[0]), text) or "-"
 
 
 def _cell(value: Any) -> Any:
