@@ -14,7 +14,7 @@ a chunk (context, columns).
 from __future__ import annotations
 
 from core.chunking.describe import describe
-from core.chunking.layout import Layout, encodable
+from core.chunking.layout import Layout
 from core.chunking.ruler import Characters, CountTokens, Ruler, Tokens
 from core.chunking.sizes import Sizes, SizeTable, size_summary
 from core.chunking.strategies import (
@@ -28,7 +28,7 @@ from core.chunking.strategies import (
 )
 from core.errors import SettingsError
 from core.settings import STRATEGIES, ChunkSettings
-from core.types import Chunk, Document
+from core.types import Chunk, Document, encodable
 
 __all__ = [
     "STRATEGIES",

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 
 from core.chunking.boundaries import cut_back, cut_forward, is_blank, skip_blanks, word_back
 from core.chunking.ruler import Ruler
 from core.types import Document
-
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def encodable(text: str) -> str:
-    """The text, as long as before, with what no tokenizer or splitter takes replaced by U+FFFD."""
-    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def _rows(document: Document, ruler: Ruler, size: int) -> list[tuple[int, int]]:

@@ -7,7 +7,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from core.chunking.boundaries import cut_back, cut_forward, is_blank, sentences, skip_blanks, trim
+from core.chunking.boundaries import (
+    cut_back,
+    cut_forward,
+    is_blank,
+    joined,
+    sentences,
+    skip_blanks,
+    trim,
+    word_back,
+)
 from core.chunking.layout import Layout
 from core.chunking.ruler import Characters, Ruler
 
@@ -102,6 +111,9 @@ def _with_heading(
         return None
     first = _library_spans(layout.text, body, min(body + _BLOCK * size, stop), ruler, room, 0, markdown)
     end = layout.end(body, first[0][1], stop) if first else body
+    # Where the room is less than the first word or sign, that one would be parted for its heading's sake.
+    if end < stop and (joined(layout.text, end) or word_back(layout.text, end, body - 1) <= body):
+        return None
     return end if end > body and ruler.cost(start, end) <= size else None
 
 

@@ -355,3 +355,12 @@ def test_identifiers_are_not_parted_where_a_blank_is_near() -> None:
                 for word in chunk.split()
             ]
             assert words == text.split()
+
+
+@pytest.mark.parametrize("word", ["e\u0301", "BX-204", "pump"])
+def test_no_word_or_sign_is_parted_for_the_sake_of_its_heading(word: str) -> None:
+    text = f"# Limits\n# Limits\n\n\n{word}\n"
+    headings = (Heading(1, "Limits", 0, 8), Heading(1, "Limits", 9, 17))
+    document = Document("d", "d.md", "d", text, headings)
+    spans = split(document, ChunkSettings(strategy="headings", size=21))
+    assert word in [text[start:end].split()[-1] for start, end in spans]
