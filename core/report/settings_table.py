@@ -7,34 +7,38 @@ from __future__ import annotations
 
 from dataclasses import MISSING, fields
 
-from core.settings import ChunkSettings, IndexUse, SearchSettings, SignalUse
+from core.settings import ChunkSettings, IndexSettings, IndexUse, SearchSettings, SignalUse
 from core.text import Analyzer
 
 GROUPS = (
-    ("chunking", ChunkSettings),
-    ("analyzer", Analyzer),
-    ("search", SearchSettings),
-    ("indexes.NAME", IndexUse),
-    ("signals.NAME", SignalUse),
+    ("chunking.", ChunkSettings),
+    ("", IndexSettings),
+    ("analyzer.", Analyzer),
+    ("", SearchSettings),
+    ("indexes.NAME.", IndexUse),
+    ("signals.NAME.", SignalUse),
 )
+_INDEXED = (ChunkSettings, IndexSettings, Analyzer)
+_CHANGES = {
+    None: "re-indexes",
+    "always": "recomputes",
+    "covered": "recomputes as far as recorded",
+    "never": "searches again",
+}
 
 
 def settings_table() -> str:
     """A Markdown table: setting, default, what it does, and whether a change needs a new search."""
     lines = ["| setting | default | what it does | a change |", "| --- | --- | --- | --- |"]
-    for group, settings in GROUPS:
+    for prefix, settings in GROUPS:
         for spec in fields(settings):
+            if "help" not in spec.metadata:
+                continue  # a group of its own
             default = "" if spec.default is MISSING else str(spec.default)
-            change = {
-                "always": "recomputes",
-                "covered": "recomputes as far as recorded",
-                "never": "searches again",
-            }
-            reach = (
-                "re-indexes" if group in ("chunking", "analyzer") else change[spec.metadata["replay"]]
+            replay = None if settings in _INDEXED else spec.metadata["replay"]
+            lines.append(
+                f"| `{prefix}{spec.name}` | {default} | {spec.metadata['help']} | {_CHANGES[replay]} |"
             )
-            name = spec.name if group == "search" else f"{group}.{spec.name}"
-            lines.append(f"| `{name}` | {default} | {spec.metadata['help']} | {reach} |")
     return "\n".join(lines)
 
 
