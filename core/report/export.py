@@ -10,7 +10,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from core.settings import IndexSettings, SearchSettings
+from core.settings import SearchSettings
 from core.trace import Stage, Trace
 
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
@@ -78,23 +78,15 @@ def trace_to_trec(trace: Trace, stage: str = "kept", query_id: str = "1", run: s
     )
 
 
-def settings_to_python(
-    search: SearchSettings,
-    collection: str = "Sample",
-    query: str = "",
-    index: IndexSettings | None = None,
-) -> str:
-    """A script that runs the search with `core` alone and prints its passages."""
+def settings_to_python(search: SearchSettings, collection: str, query: str) -> str:
+    """A script that runs the search with `core` alone, on the collection as it is indexed, and prints
+    its passages."""
     changed = pprint.pformat(search.changed_tables(), width=96, sort_dicts=False)
     lines = [
         "from core import SearchSettings, build_corpus, open_collection, search",
-        "" if index is None else "from core import IndexSettings",
         "",
         f"collection = open_collection({collection!r})",
-        "index_settings = collection.settings().index"
-        if index is None
-        else f"index_settings = IndexSettings.from_dict({index.changed_tables()!r})",
-        "corpus = build_corpus(collection, index_settings)",
+        "corpus = build_corpus(collection, collection.settings().index)",
         f"settings = SearchSettings.from_dict({changed})",
         f"trace = search(corpus, {query!r}, settings)",
         "for rank, passage in enumerate(trace.passages, 1):",
@@ -102,7 +94,7 @@ def settings_to_python(
         "    print(trace.text_of(passage))",
         "",
     ]
-    return "\n".join(line for number, line in enumerate(lines) if line or number != 1)
+    return "\n".join(lines)
 
 
 def _stage(trace: Trace, stage: Stage, limit: int | None) -> dict[str, Any]:
