@@ -8,7 +8,7 @@ Functions for Hybrid Retrieval", TOIS 2023. Distribution-based score fusion: Maz
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,7 +85,11 @@ def normalise(scores: NDArray[np.float64], method: str) -> NDArray[np.float64]:
     raise ValueError(f"normalisation {method!r} is unknown; choose minmax, zscore or dbsf")
 
 
-def _fuse(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None, terms_of) -> Fused:  # type: ignore[no-untyped-def]
+def _fuse(
+    rankings: Mapping[str, Ranking],
+    weights: Mapping[str, float] | None,
+    terms_of: Callable[[Ranking, float], NDArray[np.float64]],
+) -> Fused:
     names = tuple(rankings)
     lists = [_distinct(rankings[name]) for name in names]
     union = (
@@ -95,7 +99,7 @@ def _fuse(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None, 
     terms = np.zeros((len(union), len(names)), dtype=np.float64)
     counted = np.zeros(len(union), dtype=np.bool_)
     for column, (name, one) in enumerate(zip(names, lists, strict=True)):
-        weight = 1.0 if weights is None else float(weights.get(name, 1.0))
+        weight = float((weights or {}).get(name, 1.0))
         if weight < 0:
             raise ValueError(f"the weight of {name} is {weight}; it must be 0 or more")
         rows = np.searchsorted(union, one.positions)

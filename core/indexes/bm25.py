@@ -37,11 +37,11 @@ from numpy.typing import NDArray
 from core.errors import RankscopeError, SettingsError
 from core.indexes.checks import check_allowed, check_query
 from core.protocols import Positions
+from core.settings import BM25_VARIANTS
 from core.text import Analyzer
 from core.trace import Ranking
 from core.types import Chunk
 
-VARIANTS = ("robertson", "lucene", "atire", "bm25l", "bm25+")
 DELTA = 0.5
 """δ of bm25l and bm25+."""
 
@@ -117,9 +117,9 @@ class BM25Index:
             raise SettingsError(f"BM25 k1 is {k1}; it must be 0 or more")
         if not 0 <= b <= 1:
             raise SettingsError(f"BM25 b is {b}; it must be between 0 and 1")
-        if variant not in VARIANTS:
+        if variant not in BM25_VARIANTS:
             raise SettingsError(
-                f"BM25 variant {variant!r} is unknown; choose from {', '.join(VARIANTS)}"
+                f"BM25 variant {variant!r} is unknown; choose from {', '.join(BM25_VARIANTS)}"
             )
         self.name = name
         self.analyzer = analyzer or Analyzer()

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from core.indexes import BM25Index, HnswIndex, VectorIndex
-from core.indexes.bm25 import VARIANTS
 from core.protocols import Index
+from core.settings import BM25_VARIANTS as VARIANTS
 from core.text import Analyzer
 from core.types import Chunk
 from tests.contracts.identifier_index import IdentifierIndex

@@ -15,7 +15,7 @@ from rank_bm25 import BM25Okapi
 
 from core.errors import RankscopeError, SettingsError
 from core.indexes import BM25Index
-from core.indexes.bm25 import VARIANTS
+from core.settings import BM25_VARIANTS as VARIANTS
 from core.text import Analyzer
 
 PLAIN = Analyzer("none")
