@@ -88,7 +88,7 @@ def normalise(scores: NDArray[np.float64], method: str) -> NDArray[np.float64]:
 def _fuse(
     rankings: Mapping[str, Ranking],
     weights: Mapping[str, float] | None,
-    terms_of: Callable[[Ranking, float], NDArray[np.float64]],
+    terms_of: Callable[[Ranking, float], NDArray[np.floating]],
 ) -> Fused:
     names = tuple(rankings)
     lists = [_distinct(rankings[name]) for name in names]
