@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 
 from core.corpus import Corpus
 from core.errors import NeedsSearch
+from core.extras import register_index, unregister_index
 from core.pipeline import assemble, replay, search
 from core.settings import ChunkSettings, IndexSettings, IndexUse, SearchSettings, SignalUse
 from core.types import Document
+from tests.contracts.identifier_index import IdentifierIndex
 from tests.fakes import HashEmbedder
 
 WORDS = [
@@ -152,3 +155,66 @@ def test_a_graph_that_looked_at_other_candidates_is_asked_again(
             replay(recorded, other)
     else:
         assert replay(recorded, other) == search(WIDE, "seal pump", other)
+
+
+@pytest.fixture
+def third() -> Iterator[None]:
+    register_index("identifiers", IdentifierIndex)
+    yield
+    unregister_index("identifiers")
+
+
+GRAPH = {"vector": "hnsw", "hnsw_ef": 30, "hnsw_m": 2, "hnsw_ef_construction": 10}
+graph_settings = st.builds(
+    SearchSettings,
+    two_stage=st.booleans(),
+    signals=st.fixed_dictionaries({"lexical": signal_uses, "semantic": signal_uses}),
+    items=st.sampled_from([1, 20, 100, 150]),
+    second_stage=st.sampled_from(["hybrid", "semantic"]),
+    indexes=st.fixed_dictionaries(dict.fromkeys(("bm25", "vector", "identifiers"), index_uses)),
+    fusion=st.sampled_from(["rrf", "minmax", "zscore", "dbsf"]),
+    k_rrf=st.sampled_from([0, 60]),
+    collapse_duplicates=st.booleans(),
+    k=st.sampled_from([1, 20]),
+    merge_gap=st.sampled_from([0, 100]),
+)
+
+
+@settings(
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(st.sampled_from(["seal 17", "cold valve 3 250", "zzz"]), graph_settings, graph_settings)
+@pytest.mark.parametrize("vector", ["exact", "hnsw"])
+def test_replaying_equals_searching_with_a_graph_and_a_third_index(
+    third: None, vector: str, query: str, a: SearchSettings, b: SearchSettings
+) -> None:
+    if vector == "hnsw":
+        pytest.importorskip("hnswlib")
+        a, b = a.replace(**GRAPH), b.replace(**GRAPH)
+    searched = search(WIDE, query, b)
+    searched.check()
+    assert "identifiers" in [stage.name for stage in searched.stages]
+    try:
+        replayed = replay(search(WIDE, query, a), b)
+    except NeedsSearch:
+        return
+    replayed.check()
+    assert replayed == searched
+
+
+def test_a_graph_and_a_third_index_are_replayed_at_all(third: None) -> None:
+    pytest.importorskip("hnswlib")
+    one = SearchSettings(**GRAPH)
+    trace = search(WIDE, "seal 17", one)
+    assert len(trace.stage("identifiers").ranking) == 1
+    for other in (
+        one.replace(k_rrf=1),
+        one.replace(items=50),
+        one.with_index("identifiers", weight=3.0),
+        one.with_index("identifiers", on=False),
+        one.with_index("vector", depth=5),
+        one.replace(second_stage="semantic"),
+    ):
+        assert replay(trace, other) == search(WIDE, "seal 17", other)
