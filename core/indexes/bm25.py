@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import RankscopeError, SettingsError
-from core.indexes.checks import check_allowed, check_query
+from core.indexes.checks import check_allowed, check_query, indexed_texts
 from core.protocols import Positions
 from core.settings import BM25_VARIANTS
 from core.text import Analyzer
@@ -141,9 +141,7 @@ class BM25Index:
 
     def add_documents(self, documents: Sequence[Chunk | str]) -> None:
         """Adds chunks (or bare texts) at the next positions; all are searchable from now on."""
-        tokens = [
-            self.analyzer.tokens_of(d.indexed_text if isinstance(d, Chunk) else d) for d in documents
-        ]
+        tokens = [self.analyzer.tokens_of(text) for text in indexed_texts(documents)]
         with self._lock:
             number = self._vocabulary
             for listed in tokens:

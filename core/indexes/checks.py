@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 
 import numpy as np
 
 from core.protocols import Positions
 from core.trace import Ranking
+from core.types import Chunk
 
 
 def check_query(query_text: str, k: int) -> int:
@@ -28,6 +30,18 @@ def check_k(k: int) -> int:
     if k < 1:
         raise ValueError(f"k is {k}; ask for at least 1 hit")
     return k
+
+
+def indexed_texts(documents: Iterable[Chunk | str]) -> list[str]:
+    """What is indexed of chunks or bare texts; raises TypeError for anything else, and for one string."""
+    if isinstance(documents, str):
+        raise TypeError("documents is one string; give a list, or use add_document")
+    found = []
+    for document in documents:
+        if not isinstance(document, Chunk | str):
+            raise TypeError(f"a document is {type(document).__name__}; give a string or a Chunk")
+        found.append(document if isinstance(document, str) else document.indexed_text)
+    return found
 
 
 def checked_ranking(found: object, size: int, k: int) -> Ranking:
@@ -52,10 +66,21 @@ def checked_ranking(found: object, size: int, k: int) -> Ranking:
 
 
 def check_allowed(allowed: Positions | None, size: int) -> Positions | None:
-    """`allowed` as int64 positions; raises ValueError when one is outside an index of `size` chunks."""
+    """`allowed` as int64 positions.
+
+    Raises ValueError when they are no ascending whole numbers, such as a mask, or when one is outside
+    an index of `size` chunks.
+    """
     if allowed is None:
         return None
-    positions = np.asarray(allowed, dtype=np.int64)
+    given = np.asarray(allowed)
+    positions = (
+        given.astype(np.int64, copy=False) if given.dtype.kind in "iu" or not given.size else None
+    )
+    if positions is None or positions.ndim != 1 or (positions[1:] <= positions[:-1]).any():
+        raise ValueError(
+            f"allowed is {given.dtype} of shape {given.shape}; give positions, ascending and each once"
+        )
     if len(positions) and (positions.min() < 0 or positions.max() >= size):
         raise ValueError(
             f"allowed positions go from {positions.min()} to {positions.max()}; "

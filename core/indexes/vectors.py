@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import EmbeddingError
-from core.indexes.checks import check_allowed, check_k, check_query
+from core.indexes.checks import check_allowed, check_k, check_query, indexed_texts
 from core.protocols import Embedder, Positions, Vectors
 from core.trace import Ranking
 from core.types import Chunk
@@ -90,8 +90,9 @@ class VectorIndex:
         Raises EmbeddingError when the vectors are not of the declared width or not finite; then
         nothing is added.
         """
-        starts = range(0, len(documents), _BATCH)
-        blocks = [_embedded(self.embedder, documents[start : start + _BATCH]) for start in starts]
+        texts = indexed_texts(documents)
+        starts = range(0, len(texts), _BATCH)
+        blocks = [_embedded(self.embedder, texts[start : start + _BATCH]) for start in starts]
         with self._lock:
             self._pending += blocks
 
@@ -126,13 +127,12 @@ class VectorIndex:
         return float(cosines(row, checked_vector(query_vector, self.embedder))[0])
 
 
-def _embedded(embedder: Embedder, documents: Sequence[Chunk | str]) -> Vectors:
-    """Vectors of what is indexed of each document, checked, shape (len(documents), d)."""
-    vectors = embedder.embed([d.indexed_text if isinstance(d, Chunk) else d for d in documents])
-    vectors = checked_matrix(np.asarray(vectors), embedder)
-    if len(vectors) != len(documents) or not np.isfinite(vectors).all():
+def _embedded(embedder: Embedder, texts: list[str]) -> Vectors:
+    """Vectors of texts, checked, shape (len(texts), d)."""
+    vectors = checked_matrix(np.asarray(embedder.embed(texts)), embedder)
+    if len(vectors) != len(texts) or not np.isfinite(vectors).all():
         raise EmbeddingError(
-            f"{embedder.model_id} gave {len(vectors)} vectors for {len(documents)} texts, or numbers "
+            f"{embedder.model_id} gave {len(vectors)} vectors for {len(texts)} texts, or numbers "
             "that are not finite; nothing was added"
         )
     return vectors

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from core.fusion import rrf
-from core.indexes.checks import check_query
+from core.indexes.checks import check_query, indexed_texts
 from core.protocols import Index
 from core.types import Chunk
 
@@ -61,12 +61,8 @@ class Retriever:
 
         Raises TypeError, before any index is touched, when a document is neither text nor a chunk.
         """
-        if isinstance(documents, str):
-            raise TypeError("documents is one string; give a list, or use add_document")
-        documents = list(documents)
-        for document in documents:
-            if not isinstance(document, Chunk | str):
-                raise TypeError(f"a document is {type(document).__name__}; give a string or a Chunk")
+        documents = documents if isinstance(documents, str) else list(documents)
+        indexed_texts(documents)
         for index in self._indexes:
             index.add_documents(documents)
         self._documents.extend(documents)

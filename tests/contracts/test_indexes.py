@@ -231,3 +231,42 @@ def test_searches_during_additions_see_whole_batches(make: Callable[[], Index]) 
     assert len(index.search("start P-100", k=10_000)) >= 80
     if not isinstance(index, IdentifierIndex):  # the example adds chunk by chunk and says so
         assert torn == []
+
+
+OURS = [name for name in MAKERS if name != "identifiers"]
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.array(
+            [True, False, True, False, False, False, False]
+        ),  # a mask would pass as positions 0 and 1
+        np.array([0, 0, 1]),
+        np.array([3, 1]),
+        np.array([0.0, 1.5]),
+        np.array([[0, 1]]),
+    ],
+    ids=["mask", "twice", "falling", "fractions", "table"],
+)
+def test_allowed_that_is_no_ascending_positions_is_a_value_error(name: str, wrong: np.ndarray) -> None:
+    made = MAKERS[name]()
+    made.add_documents(TEXTS)
+    with pytest.raises(ValueError, match="ascending and each once"):
+        made.search("pump", k=3, allowed=wrong)
+    assert len(made.search("pump", k=3, allowed=np.array([]))) == 0
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_what_is_added_is_looked_at_first(name: str) -> None:
+    made = MAKERS[name]()
+    made.add_documents(text for text in TEXTS)  # type: ignore[arg-type]
+    assert len(made) == len(TEXTS)
+    with pytest.raises(TypeError, match="one string"):
+        made.add_documents("abc")
+    for wrong in (None, 5, b"pump"):
+        with pytest.raises(TypeError, match="give a string or a Chunk"):
+            made.add_documents(["fine", wrong])  # type: ignore[list-item]
+    assert len(made) == len(TEXTS)
+    assert made.search("valve V-200", k=1).positions.tolist() == [1]
