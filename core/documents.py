@@ -45,6 +45,24 @@ class ListedDocuments:
         return self._documents[position]
 
 
+class ChosenDocuments:
+    """Those at `positions` among other documents, in that order."""
+
+    def __init__(self, documents: Documents, positions: Sequence[int]) -> None:
+        self._documents = documents
+        self._positions = tuple(positions)
+        self.ids = tuple(documents.ids[at] for at in self._positions)
+        self.names = tuple(documents.names[at] for at in self._positions)
+        self.titles = tuple(documents.titles[at] for at in self._positions)
+        self.digests = tuple(documents.digests[at] for at in self._positions)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __getitem__(self, position: int) -> Document:
+        return self._documents[self._positions[position]]
+
+
 def structure_of(document: Document) -> dict[str, list]:
     """Headings, pages, tables and given spans as plain lists: what JSON holds."""
     return {

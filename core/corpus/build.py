@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from core.collection import Collection
-from core.corpus.view import Corpus, by_age, fingerprint
-from core.documents import Documents
+from core.corpus.view import Corpus, by_age, fingerprint, indexed_digests
+from core.documents import ChosenDocuments, Documents
 from core.embedding import load_embedder
 from core.errors import CollectionError, EmbeddingError
 from core.protocols import Embedder, Progress
@@ -34,12 +34,7 @@ def build_corpus(
     Raises EmbeddingError when the model cannot be loaded or is another one than the settings name,
     CollectionError when the collection cannot be read, and what `progress` raises.
     """
-    model = embedder or load_embedder(settings.model)
-    if model.model_id != settings.model:
-        raise EmbeddingError(
-            f"the settings name the model {settings.model}, the vectors would come from "
-            f"{model.model_id}; choose one of the two and index again"
-        )
+    model = _model(settings, embedder)
     while True:
         documents = collection.documents()
         folder = _folder(collection, documents, settings)
@@ -55,9 +50,51 @@ def build_corpus(
         return corpus
 
 
+def indexed_part(
+    collection: Collection,
+    settings: IndexSettings,
+    previous: Corpus | None = None,
+    embedder: Embedder | None = None,
+) -> Corpus | None:
+    """The corpus of those documents of a collection that need neither be cut nor embedded.
+
+    They are those that `previous`, or else the corpus opened last under these settings, holds as they
+    are: what was added since is left out, what was removed or replaced is gone. None when nothing was
+    indexed under these settings. Raises as `build_corpus` does.
+    """
+    corpora = collection.folder / "corpus"
+    if not previous and not by_age(corpora):
+        return None  # no reason to load the model
+    model = _model(settings, embedder)
+    known = indexed_digests(corpora, settings, model, previous)
+    if known is None:
+        return None
+    documents = collection.documents()
+    part = ChosenDocuments(
+        documents, [at for at, digest in enumerate(documents.digests) if digest in known]
+    )
+    have = previous and (previous.settings, previous.item_ids, previous.item_digests)
+    if have == (settings, part.ids, part.digests):
+        return previous
+    folder = _folder(collection, part, settings)
+    corpus = Corpus.from_documents(part, settings, model, shared_cache(), folder, None, previous)
+    _prune(folder)
+    return corpus
+
+
 def is_built(collection: Collection, settings: IndexSettings) -> bool:
     """Whether `build_corpus` would find its chunks and vectors on disk."""
     return is_sealed(_folder(collection, collection.documents(), settings) / "chunks")
+
+
+def _model(settings: IndexSettings, embedder: Embedder | None) -> Embedder:
+    model = embedder or load_embedder(settings.model)
+    if model.model_id != settings.model:
+        raise EmbeddingError(
+            f"the settings name the model {settings.model}, the vectors would come from "
+            f"{model.model_id}; choose one of the two and index again"
+        )
+    return model
 
 
 def _folder(collection: Collection, documents: Documents, settings: IndexSettings) -> Path:

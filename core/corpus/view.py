@@ -53,6 +53,7 @@ class Corpus:
         self.item_ids = documents.ids
         self.item_names = documents.names
         self.item_titles = documents.titles
+        self.item_digests = documents.digests
         self.first_chunk = table.first_chunk
         self.starts, self.ends, self.tokens = table.starts, table.ends, table.tokens
         self.matrix: Vectors = table.matrix
@@ -216,8 +217,7 @@ def _table(
     if found and (found.made_with, found.digests) == (wanted, documents.digests):
         return found, ()
     if folder and not earlier:
-        tables = (ChunkTable.load(one / "chunks") for one in by_age(folder.parent))
-        earlier = next((table for table in tables if table and table.made_with == wanted), None)
+        earlier = _newest(folder.parent, wanted)
     table = build_table(documents, settings.chunking, embedder, cache, progress, earlier)
     if not folder:
         return table, ()
@@ -227,6 +227,23 @@ def _table(
     except OSError as error:
         return table, (not_kept(error),)
     return ChunkTable.load(folder / "chunks") or table, ()
+
+
+def indexed_digests(
+    corpora: Path, settings: IndexSettings, embedder: Embedder, previous: Corpus | None = None
+) -> set[str] | None:
+    """The content hashes that `from_documents` would neither cut nor embed again; None without any index."""
+    wanted = made_with(settings.chunking, embedder)
+    if previous and previous._table.made_with == wanted:
+        return set(previous._table.digests)
+    table = _newest(corpora, wanted)
+    return set(table.digests) if table else None
+
+
+def _newest(corpora: Path, wanted: str) -> ChunkTable | None:
+    """The chunks opened last of those that were made in the wanted way."""
+    tables = (ChunkTable.load(one / "chunks") for one in by_age(corpora))
+    return next((table for table in tables if table and table.made_with == wanted), None)
 
 
 def by_age(folder: Path) -> list[Path]:

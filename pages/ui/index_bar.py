@@ -9,19 +9,18 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.collection import Collection
-from core.errors import RankscopeError
+from core.errors import RankscopeError, Stopped
 from core.settings import IndexSettings
 from pages.ui import draw, resources, state
 from pages.ui.meter import Meter
 from pages.ui.plain import counted
 
-_ASKED = "index_asked"
 _SAID = "index_said"
 
 
 def ask(settings: IndexSettings | None = None) -> None:
     """Index at the next drawing of `index_bar`: with these settings, or the collection's own."""
-    st.session_state[_ASKED] = (state.collection().id, settings)
+    resources.place_order(state.collection(), settings or state.index_settings())
 
 
 def index_bar(collection: Collection) -> Callable[[], None] | None:
@@ -29,45 +28,62 @@ def index_bar(collection: Collection) -> Callable[[], None] | None:
 
     The page calls that work when all else is drawn.
 
-    A widget touched meanwhile starts the page again, and the work goes on from the vectors that are
-    finished; only Stop ends it.
+    A widget touched or a page reloaded meanwhile starts the page again, and the work goes on from the
+    vectors that are finished; only Stop ends it.
     """
-    owner, settings = st.session_state.get(_ASKED, (None, None))
+    order = resources.order(collection)
     # Two places: while one is filled the other is emptied, which takes its widgets off the page at once.
     bar_place, state_place = st.empty(), st.empty()
-    if owner == collection.id:
-        return partial(_run, bar_place, collection, settings or state.index_settings())
+    if order:
+        return partial(_run, bar_place, collection, order)
     if collection.files():
         with state_place.container(key="index_state"):
             _show(collection)
     return None
 
 
-def _run(place: DeltaGenerator, collection: Collection, settings: IndexSettings) -> None:
+def _run(place: DeltaGenerator, collection: Collection, order: resources.Order) -> None:
     with place.container(horizontal=True, vertical_alignment="center", key="index_running"):
         meter = Meter("Indexing", "documents cut", "texts embedded")
-        st.button("Stop", key="index_stop", on_click=_stop, help="What is embedded already is kept.")
+        st.button(
+            "Stop", key="index_stop", on_click=resources.end_order, args=(collection,),
+            help="What is embedded already is kept.",
+        )  # fmt: skip
+
+    def wanted() -> None:
+        if resources.order(collection) is not order:
+            raise Stopped("stopped in another window")
+
+    def told(done: int, total: int) -> None:
+        wanted()
+        order.progress = (done, total)
+        meter(done, total)
+
+    def meanwhile() -> None:
+        wanted()
+        done, total = order.progress
+        meter.say(done, max(total, 1), f"Indexing in another window · {done:,} of {total:,}")
+
     try:
-        made = resources.build(collection, settings, meter)
+        made = resources.build(collection, order.settings, told, meanwhile)
     except RankscopeError as error:
-        _stop()
-        st.session_state[_SAID] = (f"The collection could not be indexed: {error}", "error")
+        if resources.order(collection) is order:
+            resources.end_order(collection)
+        if not isinstance(error, Stopped):
+            st.session_state[_SAID] = (f"The collection could not be indexed: {error}", "error")
         st.rerun()
-    if settings != state.index_settings():
-        state.set_index_settings(settings)
-    _stop()
+    if order.settings != state.index_settings():
+        state.set_index_settings(order.settings)
+    if resources.order(collection) is order:
+        resources.end_order(collection)
     done = f"Indexed: {counted(len(made), 'chunk')} of {counted(len(made.item_ids), 'document')}."
     st.session_state[_SAID] = (done, "info")
     st.rerun()
 
 
-def _stop() -> None:
-    st.session_state.pop(_ASKED, None)
-
-
 def _show(collection: Collection) -> None:
     try:
-        served, waiting = resources.corpus(collection), resources.stale(collection)
+        served, waiting = resources.corpus(collection), resources.waiting(collection)
     except RankscopeError as error:
         draw.notice(f"The index cannot be read: {error}", "error")
         return
@@ -82,8 +98,7 @@ def _show(collection: Collection) -> None:
     if served is None:
         reason, action = "Not indexed yet: search finds nothing until it is.", "Index now"
     elif waiting:
-        files = f"{counted(waiting, 'file')} {'was' if waiting == 1 else 'were'}"
-        reason = f"The index is older than the documents: {files} added or removed since."
+        reason = f"{counted(waiting, 'file')} not yet indexed: search finds only the others."
         action = "Resume indexing"
     else:
         reason, action = "The index was made with other settings.", "Index again"

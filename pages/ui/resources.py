@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import streamlit as st
 
-from core.collection import Collection
-from core.corpus import Corpus, build_corpus, is_built
+from core.collection import Collection, DocumentsOfVersion
+from core.corpus import Corpus, build_corpus, indexed_part, is_built
 from core.embedding import load_embedder
 from core.protocols import Embedder, Progress
 from core.report.loss import vector_loss
 from core.settings import IndexSettings, SearchSettings
 from core.vectors_cache import VectorCache, shared_cache
+
+_WAIT = 0.5  # seconds between two looks at whether another window's indexing is done
 
 
 @st.cache_resource(show_spinner=False, max_entries=4)
@@ -29,26 +32,48 @@ def vector_cache() -> VectorCache:
 
 @dataclass(frozen=True)
 class _Served:
-    """A corpus that answers queries, and the collection's version it was made of."""
+    """A corpus that answers queries, the collection's version it was made for, and how many files of
+    that version are not in it."""
 
     corpus: Corpus
     version: int
+    waiting: int
+
+
+@dataclass
+class Order:
+    """An indexing that was asked for, whichever window did; `progress` is what its worker said last."""
+
+    settings: IndexSettings
+    progress: tuple[int, int] = (0, 0)
 
 
 class _Shelf:
-    """The corpora being searched, by collection; one build at a time for each."""
+    """The corpora being searched and the indexing asked for, by collection; one build at a time for each."""
 
     def __init__(self) -> None:
         self.served: dict[str, _Served] = {}
-        self._building: dict[str, threading.Lock] = {}
+        self.orders: dict[str, Order] = {}
+        self._locks: dict[tuple[str, str], threading.Lock] = {}
         self._lock = threading.Lock()
 
-    def building(self, collection: Collection) -> threading.Lock:
+    def lock(self, collection: Collection, what: str) -> threading.Lock:
         with self._lock:
-            return self._building.setdefault(str(collection.folder), threading.Lock())
+            return self._locks.setdefault((str(collection.folder), what), threading.Lock())
 
     def get(self, collection: Collection) -> _Served | None:
         return self.served.get(str(collection.folder))
+
+    def put(self, collection: Collection, corpus: Corpus, documents: DocumentsOfVersion) -> None:
+        held = set(zip(corpus.item_ids, corpus.item_digests, strict=True))
+        waiting = {
+            file
+            for one, digest, file in zip(
+                documents.ids, documents.digests, documents.file_hashes, strict=True
+            )
+            if (one, digest) not in held
+        }
+        self.served[str(collection.folder)] = _Served(corpus, documents.version, len(waiting))
 
 
 @st.cache_resource(show_spinner=False)
@@ -81,52 +106,75 @@ def warm(model_id: str) -> None:
 def corpus(collection: Collection) -> Corpus | None:
     """The newest corpus of the collection, read from disk when it was built before.
 
-    It may lack documents added since (see `stale`) or be cut by earlier index settings (see
-    `Corpus.settings`); None when nothing has been indexed yet.
+    It may lack documents added since (see `waiting`) or be cut by earlier index settings (see
+    `Corpus.settings`), but never holds one that was removed or replaced; None when nothing has been
+    indexed yet.
     """
     settings = collection.settings().index
     served = _shelf().get(collection)
-    if served and served.version == collection.version and served.corpus.settings == settings:
+    current = served and (served.version, served.corpus.settings) == (collection.version, settings)
+    if served and current and not served.waiting:
         return served.corpus
-    if is_built(collection, settings) or (
-        served and _only_removals(collection, served.corpus, settings)
-    ):
+    if is_built(collection, settings):
         return build(collection, settings)
-    return served.corpus if served else None
+    if served and current:
+        return served.corpus
+    # Not the lock of `build`: who searches does not wait for what another window indexes.
+    with _shelf().lock(collection, "part"):
+        served = _shelf().get(collection)
+        before = served.corpus if served else None
+        documents = collection.documents()
+        found = indexed_part(collection, settings, before)
+        if found is None and before is not None:
+            found = indexed_part(collection, before.settings, before)
+        if found is not None:
+            _shelf().put(collection, found, documents)
+        return found
 
 
-def _only_removals(collection: Collection, served: Corpus, settings: IndexSettings) -> bool:
-    """Whether documents left and none came: then nothing needs embedding, and nobody should find them."""
-    return served.settings == settings and set(collection.documents().ids) <= set(served.item_ids)
+def waiting(collection: Collection) -> int:
+    """How many files of the collection are not in the corpus that `corpus` gives."""
+    if corpus(collection) is None:
+        return len(collection.files())
+    served = _shelf().get(collection)
+    return served.waiting if served else 0
 
 
-def stale(collection: Collection) -> int:
-    """How many files were added to or removed from the collection since the corpus was built."""
-    held_now = _shelf().get(collection)
-    if held_now and held_now.version == collection.version:
-        return 0
-    served = corpus(collection)
-    held = set(served.item_ids) if served is not None else set()
-    documents = collection.documents()
-    now = set(documents.ids)
-    added = {
-        file for one, file in zip(documents.ids, documents.file_hashes, strict=True) if one not in held
-    }
-    # A document's id opens with its file's; the file itself is gone from the collection.
-    removed = {one.partition("-")[0] for one in held - now}
-    return len(added) + len(removed)
+def order(collection: Collection) -> Order | None:
+    """The indexing that was asked for and is neither finished nor stopped."""
+    return _shelf().orders.get(str(collection.folder))
+
+
+def place_order(collection: Collection, index_settings: IndexSettings) -> None:
+    """Ask for indexing: whichever window comes next does it, so that closing one loses nothing."""
+    _shelf().orders[str(collection.folder)] = Order(index_settings)
+
+
+def end_order(collection: Collection) -> None:
+    """The indexing is done, cannot be done, or is no longer wanted."""
+    _shelf().orders.pop(str(collection.folder), None)
 
 
 def build(
-    collection: Collection, index_settings: IndexSettings, progress: Progress | None = None
+    collection: Collection,
+    index_settings: IndexSettings,
+    progress: Progress | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Corpus:
     """Index the collection and serve the result; until then the corpus before serves on.
 
+    `meanwhile` is called again and again while another window indexes the same collection.
     Raises Stopped when `progress` does, EmbeddingError when the model cannot be used.
     """
-    with _shelf().building(collection):
+    lock = _shelf().lock(collection, "build")
+    while not lock.acquire(timeout=_WAIT if meanwhile else -1):
+        if meanwhile:
+            meanwhile()
+    try:
         before = _shelf().get(collection)
-        version = collection.version
+        documents = collection.documents()
         made = build_corpus(collection, index_settings, progress, before.corpus if before else None)
-        _shelf().served[str(collection.folder)] = _Served(made, version)
-    return made
+        _shelf().put(collection, made, documents)
+        return made
+    finally:
+        lock.release()

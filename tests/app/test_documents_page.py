@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import core.embedding
 import core.vectors_cache
 from core.collection import Collection, list_collections, open_collection
 from core.errors import CollectionError, PasswordNeeded, Stopped
+from core.loading import load
 from core.settings import DEFAULT_MODEL
+from pages.ui import resources
 from tests.app.conftest import DOCUMENTS, add, shown_text
 from tests.fakes import HashEmbedder
 
@@ -349,6 +352,112 @@ def test_deleting_asks_and_takes_the_file_out_of_the_index(
     assert "of 2 documents." in shown_text(test)
 
 
+def test_after_a_restart_the_index_on_disk_serves_what_it_holds(
+    machines: Collection, open_page: OpenPage
+) -> None:
+    add(machines, "notes.txt", "Nothing of note.")
+    resources._shelf.clear()  # what a restart forgets
+
+    test = open_page(PAGE)
+
+    assert "1 file not yet indexed: search finds only the others." in shown_text(test)
+    assert [row["Chunks"] for row in listed(test)][:3] == [2, 1, 1]
+    served = resources.corpus(machines)
+    assert served is not None
+    assert served.item_names == ("pumps.md", "fans.md", "lamps.md")
+
+
+def test_a_replaced_file_is_out_of_the_index_before_the_new_one_is_in(machines: Collection) -> None:
+    assert resources.corpus(machines) is not None
+    old = machines.find_by_name("fans.md")
+    assert old is not None
+    machines.replace(old.file_hash, load(b"A fan hums.", "fans.md"), "fans.md", 11)
+
+    served = resources.corpus(machines)
+
+    assert served is not None
+    assert served.item_names == ("pumps.md", "lamps.md")
+    assert "blade" not in " ".join(chunk.text for batch in served.chunk_batches() for chunk in batch)
+    assert resources.waiting(machines) == 1
+    resources.build(machines, machines.settings().index)
+    assert resources.waiting(machines) == 0
+
+
+def test_a_file_read_again_in_another_way_counts_as_not_indexed(machines: Collection) -> None:
+    """Its documents keep their ids; what is in them is new."""
+    assert resources.corpus(machines) is not None
+    old = machines.find_by_name("fans.md")
+    assert old is not None
+    loaded = load(DOCUMENTS["fans.md"].encode(), "fans.md")
+    (document,) = loaded.documents
+    other = replace(loaded, documents=(replace(document, text=document.text.upper()),))
+    machines.replace(old.file_hash, other, "fans.md", old.size)
+
+    served = resources.corpus(machines)
+
+    assert served is not None
+    assert served.item_names == ("pumps.md", "lamps.md")
+    assert resources.waiting(machines) == 1
+
+
+def test_indexing_goes_on_in_the_window_that_comes_next(
+    waiting: Collection, open_page: OpenPage
+) -> None:
+    """The window that asked for it was closed."""
+    resources.place_order(waiting, waiting.settings().index)
+
+    test = open_page(PAGE)
+
+    assert "Indexed: 4 chunks of 3 documents." in shown_text(test)
+    assert resources.order(waiting) is None
+
+
+def test_a_window_waits_for_the_indexing_of_another_and_says_so(
+    waiting: Collection, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pages.ui.index_bar as index_bar
+
+    said: list[str] = []
+    lock = resources._shelf().lock(waiting, "build")
+    lock.acquire()  # as the other window does
+
+    class Listens(index_bar.Meter):
+        def say(self, done: float, total: float, text: str) -> None:
+            super().say(done, total, text)
+            said.append(text)
+            if len(said) == 1:
+                lock.release()
+
+    monkeypatch.setattr(index_bar, "Meter", Listens)
+    resources.place_order(waiting, waiting.settings().index)
+    order = resources.order(waiting)
+    assert order is not None
+    order.progress = (1, 3)
+    test = open_page(PAGE)
+
+    assert said[0] == "Indexing in another window · 1 of 3"
+    assert "Indexed: 4 chunks of 3 documents." in shown_text(test)
+
+
+def test_stop_in_one_window_stops_the_indexing_of_another(
+    waiting: Collection, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pages.ui.index_bar as index_bar
+
+    class OtherStops(index_bar.Meter):
+        def __call__(self, done: int, total: int) -> None:
+            super().__call__(done, total)
+            resources.end_order(waiting)
+
+    monkeypatch.setattr(index_bar, "Meter", OtherStops)
+    resources.place_order(waiting, waiting.settings().index)
+    test = open_page(PAGE)
+
+    assert "Not indexed yet" in shown_text(test)
+    assert "could not be indexed" not in shown_text(test)
+    assert resources.corpus(waiting) is None
+
+
 def test_the_list_can_be_filtered_by_name_title_and_format(
     machines: Collection, open_page: OpenPage
 ) -> None:
@@ -358,9 +467,7 @@ def test_the_list_can_be_filtered_by_name_title_and_format(
     for wanted, found in [("FAN", ["fans.md"]), ("plain", ["notes.txt"]), ("zzz", [])]:
         test.text_input(key="documents_filter").set_value(wanted).run()
         assert [row["Name"] for row in listed(test)] == found
-    assert "The index is older than the documents: 1 file was added or removed since." in shown_text(
-        test
-    )
+    assert "1 file not yet indexed: search finds only the others." in shown_text(test)
 
 
 def test_collections_are_made_renamed_and_deleted(machines: Collection, open_page: OpenPage) -> None:

@@ -13,8 +13,8 @@ import pytest
 from core import extras
 from core.chunking import chunk_document
 from core.collection import Collection, create
-from core.corpus import Corpus, build_corpus, is_built
-from core.errors import EmbeddingError, SettingsError, Stopped
+from core.corpus import Corpus, build_corpus, indexed_part, is_built
+from core.errors import EmbeddingError, RankscopeError, SettingsError, Stopped
 from core.extras import register_index, unregister_index
 from core.loading import load
 from core.protocols import Index, Positions, Vectors
@@ -312,7 +312,9 @@ def test_a_registered_index_joins(third: str) -> None:
     assert list(corpus.indexes(SEARCH)) == ["bm25", "vector"]
 
 
-@pytest.mark.parametrize("name", ["bm25", "vector", " ", "items", "items.x", "fused", "scored", "kept", "passages"])
+@pytest.mark.parametrize(
+    "name", ["bm25", "vector", " ", "items", "items.x", "fused", "scored", "kept", "passages"]
+)
 def test_built_in_names_are_taken(name: str) -> None:
     with pytest.raises(SettingsError, match="cannot be named"):
         register_index(name, Exact)
@@ -411,6 +413,36 @@ def test_a_damaged_vector_cache_is_replaced(tmp_path: Path) -> None:
     assert embedder.calls == 1
 
 
+@pytest.mark.parametrize("opened_before", [False, True])
+def test_a_vector_cache_damaged_inside_is_replaced(tmp_path: Path, opened_before: bool) -> None:
+    path = tmp_path / "v.db"
+    texts = [f"text {number}" for number in range(1_000)]
+    cache = VectorCache(path)
+    whole = embed_all(texts, HashEmbedder(), cache)
+    cache.close()
+    early = VectorCache(path) if opened_before else None
+    pages = bytearray(path.read_bytes())
+    for at in range(2 * 4096, len(pages), 4096):  # the first pages open as if nothing were wrong
+        pages[at : at + 200] = b"\xff" * 200
+    path.write_bytes(bytes(pages))
+    embedder, cache = HashEmbedder(), early or VectorCache(path)
+    np.testing.assert_array_equal(embed_all([*texts, "new"], embedder, cache)[:-1], whole)
+    assert embedder.calls == 1_001
+    np.testing.assert_array_equal(embed_all(texts, embedder, cache), whole)
+    assert embedder.calls == 1_001
+
+
+def test_a_closed_vector_cache_is_left_as_it_is(tmp_path: Path) -> None:
+    cache = VectorCache(tmp_path / "v.db")
+    embed_all(["one"], HashEmbedder(), cache)
+    cache.close()
+    with pytest.raises(RankscopeError, match="cannot be read from"):
+        cache.get_many("hash", ["0"])
+    embedder = HashEmbedder()
+    embed_all(["one"], embedder, VectorCache(tmp_path / "v.db"))
+    assert embedder.calls == 0
+
+
 def test_a_collection_becomes_a_corpus_and_grows(collection: Collection) -> None:
     embedder = HashEmbedder()
     put(collection, "a.txt", "The pump leaks.")
@@ -444,6 +476,33 @@ def test_a_removed_document_is_gone_from_every_index(collection: Collection, thi
     assert [len(index) for index in indexes.values()] == [1, 1, 1, 1]
     assert len(indexes["bm25"].search("zebra", 5)) == len(indexes["items"].search("zebra", 5)) == 0
     assert len(indexes[third].search("zebra", 5)) == 0
+
+
+def test_the_indexed_part_of_a_collection_is_there_without_embedding(collection: Collection) -> None:
+    embedder = HashEmbedder()
+    first = put(collection, "a.txt", "The pump leaks.")
+    put(collection, "b.txt", "The valve holds.")
+    assert indexed_part(collection, SMALL, embedder=embedder) is None
+    whole = build_corpus(collection, SMALL, embedder=embedder)
+    assert indexed_part(collection, SMALL, whole, embedder) is whole
+    put(collection, "c.txt", "The shaft turns.")
+    calls = embedder.calls
+
+    grown = indexed_part(collection, SMALL, embedder=embedder)  # from disk
+    assert grown is not None
+    assert_same(grown, whole)
+    collection.remove(first)
+    for previous in (whole, None):
+        shrunk = indexed_part(collection, SMALL, previous, embedder)
+        assert shrunk is not None
+        assert shrunk.item_names == ("b.txt",)
+        assert [chunk.text for batch in shrunk.chunk_batches() for chunk in batch] == [
+            "The valve holds."
+        ]
+        assert len(shrunk.indexes(SEARCH)["bm25"].search("pump", 5)) == 0
+    assert embedder.calls == calls
+    other = SMALL.replace(chunking=ChunkSettings(size=50))
+    assert indexed_part(collection, other, whole, embedder) is None
 
 
 def test_cache_files_may_be_deleted(collection: Collection) -> None:
