@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +15,8 @@ from core.errors import EmbeddingError, RankscopeError
 from core.home import home
 from core.protocols import Embedder, Progress, Vectors
 from core.types import text_hash
+
+T = TypeVar("T")
 
 BATCH = 64
 """Texts embedded between two commits: what a kill can cost."""
@@ -34,9 +38,36 @@ class VectorCache:
         except sqlite3.OperationalError as error:
             raise RankscopeError(f"the vector cache {path} cannot be opened: {error}") from error
         except sqlite3.DatabaseError:
-            for ending in ("", "-wal", "-shm"):
-                path.with_name(path.name + ending).unlink(missing_ok=True)
-            self._database = self._open()
+            self._renew()
+
+    def _renew(self) -> None:
+        """Put an empty file in the place of a damaged one."""
+        for ending in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+        self._database = self._open()
+
+    def _do(self, work: Callable[[], T], what: str) -> T:
+        """Work on the database; done again on an empty one where the file proves to be damaged.
+
+        Raises RankscopeError when the disk refuses.
+        """
+        with self._lock:
+            try:
+                try:
+                    return work()
+                except sqlite3.DatabaseError as error:
+                    if type(error) is not sqlite3.DatabaseError:  # its kinds: locked, full, closed
+                        raise
+                    self._database.close()
+                    self._renew()
+                    return work()
+            except (sqlite3.Error, OSError) as error:
+                with suppress(sqlite3.Error):
+                    self._database.execute("ROLLBACK")
+                raise RankscopeError(
+                    f"vectors cannot be {what} {self.path}: {error}; free disk space or check the "
+                    "folder's permissions, or set RANKSCOPE_HOME to another folder"
+                ) from error
 
     def _open(self) -> sqlite3.Connection:
         database = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
@@ -53,32 +84,30 @@ class VectorCache:
         return database
 
     def get_many(self, model: str, hashes: Sequence[str]) -> dict[str, Vectors]:
-        """Hash → vector of shape (d,), for those that are known."""
-        found: dict[str, Vectors] = {}
-        with self._lock:
+        """Hash → vector of shape (d,), for those known. Raises RankscopeError when the disk refuses."""
+
+        def look_up() -> dict[str, Vectors]:
+            found: dict[str, Vectors] = {}
             for at in range(0, len(hashes), _LOOKUP):
                 part = hashes[at : at + _LOOKUP]
                 marks = ",".join("?" * len(part))
                 query = f"SELECT hash, vector FROM vectors WHERE model=? AND hash IN ({marks})"
                 rows = self._database.execute(query, (model, *part))
                 found.update((key, np.frombuffer(blob, dtype="<f4")) for key, blob in rows)
-        return found
+            return found
+
+        return self._do(look_up, "read from")
 
     def put_many(self, model: str, vectors: Mapping[str, Vectors]) -> None:
         """Store the vectors in one transaction. Raises RankscopeError when the disk refuses."""
         rows = [(model, key, np.asarray(vector, "<f4").tobytes()) for key, vector in vectors.items()]
-        with self._lock:
-            try:
-                self._database.execute("BEGIN IMMEDIATE")
-                self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?,?,?)", rows)
-                self._database.execute("COMMIT")
-            except sqlite3.Error as error:
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
-                raise RankscopeError(
-                    f"vectors cannot be stored in {self.path}: {error}; free disk space or check the "
-                    "folder's permissions, or set RANKSCOPE_HOME to another folder"
-                ) from error
+
+        def store() -> None:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?,?,?)", rows)
+            self._database.execute("COMMIT")
+
+        self._do(store, "stored in")
 
     def close(self) -> None:
         with self._lock:
