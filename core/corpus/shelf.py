@@ -128,7 +128,7 @@ class IndexShelf:
         found = self._read(name, lambda files: BM25Index.load(files, analyzer, name))
         if found and len(found) == size:
             return found
-        seed = self._seed((name,))
+        seed = self._seeds.get((name,))
         # A copy: the corpus that made it goes on using it as it is.
         index = seed.with_parameters() if seed else BM25Index(analyzer, name=name)
         batches = source.chunk_batches if name == "bm25" else source.item_batches
@@ -144,7 +144,7 @@ class IndexShelf:
         )
         if found:
             return found
-        if seed := self._seed(key):
+        if seed := self._seeds.get(key):
             index = seed.extended(matrix[len(seed) :])
         else:
             index = HnswIndex.from_vectors(
@@ -152,10 +152,6 @@ class IndexShelf:
             )
         self._write(name, index.save)
         return index
-
-    def _seed(self, key: Key) -> Any:
-        with self._lock:
-            return self._seeds.pop(key, None)
 
     def _keep(self, shelf: dict[Key, Any], key: Key, make: Callable[[], T]) -> T:
         """The index on the shelf, or a new one; of tuned ones those unused for longest are dropped."""
@@ -170,6 +166,7 @@ class IndexShelf:
             made = make()
             with self._lock:
                 shelf[key] = made
+                self._seeds.pop(key, None)  # only now: work that was stopped begins from it again
                 if len(self._tuned) > _KEPT:
                     self._tuned.popitem(last=False)
             return made

@@ -209,6 +209,28 @@ def test_added_documents_alone_are_embedded() -> None:
     assert_same(before, make(some(8)))
 
 
+def test_a_stopped_index_is_grown_from_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = make(some(8))
+    before.indexes(SEARCH)
+    grown = make(some(11), previous=before)
+
+    def stop(done: int, total: int) -> None:
+        raise Stopped("stopped")
+
+    with pytest.raises(Stopped):
+        grown.indexes(SEARCH, stop)
+    read, batches = [], grown.chunk_batches
+
+    def watched(first: int = 0) -> Iterator[list[Chunk]]:
+        read.append(first)
+        return batches(first)
+
+    monkeypatch.setattr(grown, "chunk_batches", watched)
+    grown.indexes(SEARCH)
+    assert read == [len(before)]
+    assert_same(grown, make(some(11)))
+
+
 def test_what_stays_is_taken_over_wherever_it_stands() -> None:
     before = make(some(8))
     before.indexes(SEARCH)
