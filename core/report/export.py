@@ -13,7 +13,7 @@ from urllib.parse import quote
 from core.settings import SearchSettings
 from core.trace import Stage, Trace
 
-FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def trace_to_dict(trace: Trace, limit: int | None = None) -> dict[str, Any]:

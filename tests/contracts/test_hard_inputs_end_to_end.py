@@ -25,7 +25,13 @@ from core.corpus import Corpus, build_corpus
 from core.errors import LoadError
 from core.loading import load, safe_name
 from core.pipeline import replay, search
-from core.report.export import trace_to_csv, trace_to_json, trace_to_trec
+from core.report.export import (
+    FORMULA_SIGNS,
+    settings_to_python,
+    trace_to_csv,
+    trace_to_json,
+    trace_to_trec,
+)
 from core.settings import DEFAULT_MODEL, ChunkSettings, IndexSettings, SearchSettings
 from core.trace import Trace
 from core.types import Document
@@ -425,7 +431,7 @@ def safe_csv(trace: Trace) -> list[dict[str, str]]:
             if column in ("rank", "start", "end", "score"):
                 assert not cell or float(cell) is not None
             else:
-                assert not cell.startswith(("=", "+", "-", "@", "\t", "\r")), (column, cell)
+                assert not cell.startswith(FORMULA_SIGNS), (column, cell)
     return rows
 
 
@@ -637,6 +643,41 @@ def test_own_trec_run_has_six_fields_whatever_the_ids_are() -> None:
     assert all(len(line.split()) == 6 for line in lines)
     assert len({line.split()[2] for line in lines}) == 4
     safe_csv(trace)
+
+
+@pytest.mark.parametrize(
+    "hostile", ['\'"\\n{x}%s\t"""日', "'); import os; ('", "\ud800\u2028#", "\\", "{0}'''"]
+)
+def test_own_snippet_runs_with_hostile_names(
+    hostile: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = create(hostile)
+    data = b"The pump in the yard."
+    store.add(load(data, "a.txt"), "a.txt", len(data))
+    settings = SearchSettings(k_rrf=3).with_index(f"my.{hostile}", weight=2.0)
+    script = settings_to_python(settings, hostile, f"pump {hostile}")
+    exec(compile(script, "snippet", "exec"), {})
+    assert capsys.readouterr().out.endswith("a.txt 0 21\nThe pump in the yard.\n")
+
+
+def test_own_settings_file_is_read_by_the_command_line(home: Path, tmp_path: Path) -> None:
+    given, saved = tmp_path / "a.txt", tmp_path / "s.toml"
+    given.write_text("The pump in the yard.")
+    run("add", str(given), "-c", "Mine")
+    run("export", "pump", "-c", "Mine", "-s", "indexes.my.ids.weight=2", "-s", "k_rrf=7", "--format", "toml",
+        "--output", str(saved))  # fmt: skip
+    trace = json.loads(run("search", "pump", "-c", "Mine", "--settings", str(saved), "--json"))
+    assert trace["settings"]["indexes"]["my.ids"]["weight"] == 2.0
+    assert trace["settings"]["k_rrf"] == 7
+    assert trace["notes"] == ["there is no index my.ids: its settings have no effect"]
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\n", "＝", "＋", "－", "＠"])
+def test_own_names_run_no_formula(sign: str) -> None:
+    corpus = of(Document("a", f"{sign}cmd|' /C calc'!A0.txt", f"{sign}1", f"The pump {sign}1+1."))
+    rows = safe_csv(search(corpus, "pump"))
+    assert {row["name"] for row in rows} == {f"'{sign}cmd|' /C calc'!A0.txt"}
+    assert all(float(row["score"]) > 0 for row in rows if row["stage"] != "vector")
 
 
 def test_every_file_of_the_list_is_searched_somewhere(hard: Path) -> None:
