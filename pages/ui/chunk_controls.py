@@ -10,6 +10,7 @@ import streamlit as st
 from core.errors import SettingsError
 from core.settings import STRATEGIES, ChunkSettings, IndexSettings
 from pages.ui import state
+from pages.ui.number import show, slider_and_box
 from pages.ui.plain import plain
 
 _SPECS = {spec.name: spec for spec in fields(ChunkSettings)}
@@ -42,74 +43,35 @@ def _text(name: str) -> dict[str, Any]:
 
 def _select(name: str, chunking: ChunkSettings, help: str = "") -> None:
     key = f"chunk_{name}"
-    _sync(key, getattr(chunking, name))
+    show(key, getattr(chunking, name))
     words = _text(name) | ({"help": help} if help else {})
     st.selectbox(
         options=_SPECS[name].metadata["choices"],
         key=key,
-        on_change=_change,
-        args=(name, key),
+        on_change=lambda: _change(name, st.session_state[key]),
         **words,
     )
 
 
 def _number(name: str, chunking: ChunkSettings, usual: int) -> None:
-    """A slider up to the usual end, or to the value beyond it, and a box that takes any allowed value."""
     facts = _SPECS[name].metadata
-    low, high = int(facts["low"]), int(facts["high"])
-    value = getattr(chunking, name)
-    reach = max(usual, value)
-    slider, box = _key(f"chunk_{name}_to_{reach}", value), _key(f"chunk_{name}_exact", value)
-    row = f"row_chunk_{name}"
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=row):
-        st.slider(
-            min_value=low, max_value=reach, value=value, step=10 if reach > 1_000 else 1, key=slider,
-            on_change=_change_number, args=(name, slider), **_text(name),
-        )  # fmt: skip
-        st.number_input(
-            f"{facts['label']}, exact value", low, high, value, step=1, key=box,
-            on_change=_change_number, args=(name, box), label_visibility="collapsed", width=104,
-        )  # fmt: skip
+    slider_and_box(
+        f"chunk_{name}", value=getattr(chunking, name), low=int(facts["low"]), high=int(facts["high"]),
+        usual=usual, step=1, on_change=lambda value: _change(name, value),
+        exact_label=f"{facts['label']}, exact value", box_width=104, **_text(name),
+    )  # fmt: skip
 
 
-def _key(base: str, value: int) -> str:
-    """The widget's key: another one, and so a fresh widget, once it shows something else than the value.
-
-    To set the value of a widget that mirrors another would have the browser report what it showed
-    before as a change, and quick steps of a slider would undo each other.
-    """
-    turns: dict[str, int] = st.session_state.setdefault("chunk_turns", {})
-    key = f"{base}_{turns.setdefault(base, 0)}"
-    if st.session_state.get(key, value) != value:
-        turns[base] += 1
-        key = f"{base}_{turns[base]}"
-    return key
-
-
-def _sync(key: str, value: Any) -> None:
-    """Show the value. Left alone where it is shown: to set it would undo what is typed meanwhile."""
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
-
-
-def _change_number(name: str, key: str) -> None:
-    base, _, turn = key.rpartition("_")
-    if st.session_state["chunk_turns"][base] == int(
-        turn
-    ):  # else a widget that was replaced reports late
-        _change(name, key)
-
-
-def _change(name: str, key: str) -> None:
+def _change(name: str, value: Any) -> None:
     draft = state.index_draft()
-    changes: dict[str, Any] = {name: st.session_state[key]}
+    changes: dict[str, Any] = {name: value}
     size = changes.get("size", draft.chunking.size)
     changes["overlap"] = min(changes.get("overlap", draft.chunking.overlap), size - 1)
     _set(draft, chunking=draft.chunking.replace(**changes))
 
 
 def _model(draft: IndexSettings) -> None:
-    _sync("chunk_model", draft.model)
+    show("chunk_model", draft.model)
     st.text_input(
         "Embedding model",
         key="chunk_model",

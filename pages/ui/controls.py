@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import streamlit as st
@@ -16,6 +17,7 @@ from core.report.knobs import Knob, knobs, with_value
 from core.settings import IndexSettings, SearchSettings
 from core.text import Analyzer
 from pages.ui import state
+from pages.ui.number import show, slider_and_box
 from pages.ui.plain import plain
 
 _OPEN = ("Item stage", "Indexes", "Fusion")
@@ -43,8 +45,8 @@ def search_controls(signals: Sequence[str], indexes: Sequence[str]) -> DeltaGene
         differing = [knob for knob in group if knob.value != knob.default]
         mark = f" :blue-badge[{len(differing)} changed]" if differing else ""
         with st.expander(title + mark, expanded=title in _OPEN or bool(differing), key=f"group_{title}"):
-            for knob in group:
-                _control(knob)
+            for reason, together in groupby(group, key=lambda knob: knob.idle):
+                _controls(list(together), reason)
             if title == "Vector search":
                 loss = st.empty()
             if differing:
@@ -67,29 +69,38 @@ def _reset(group: list[Knob]) -> None:
 
 
 def widget_key(path: str) -> str:
-    """The key of a setting's widget; its slider adds "_slider"."""
+    """The key of a setting's widget; one that is a slider and a box has it as `name`."""
     return "set_" + path.replace(".", "_")
+
+
+def _controls(group: list[Knob], idle: str) -> None:
+    """Controls that move something, or nothing for one reason, which is then told once."""
+    for knob in group:
+        _control(knob)
+    if idle and idle != f"{group[0].part} is off":  # its switch is right above
+        st.caption(f"{'Moves' if len(group) == 1 else 'These move'} nothing: {idle}.")
 
 
 def _control(knob: Knob) -> None:
     key = widget_key(knob.path)
     label = f"**{_part_title(knob.part)}**" if knob.path.endswith(".on") else knob.label
-    if knob.value != knob.default:
-        label += f" :gray[· default {_shown(knob.default)}]"
     help = f"{knob.help} Default: {_shown(knob.default)}."
     if knob.idle:
         help += f" **Moves nothing now: {knob.idle}.**"
+    changed = knob.value != knob.default
     common: dict[str, Any] = {"disabled": bool(knob.idle), "help": help}
+    if isinstance(knob.default, (int, float)) and not isinstance(knob.default, bool):
+        # The label stays as long as it is: a row that grew would move the slider under the hand.
+        _number(knob, key, f":blue[**{label}**]" if changed else label, common)
+        return
+    if changed:
+        label += f" :gray[· default {_shown(knob.default)}]"
+    show(key, knob.value)
+    change: dict[str, Any] = {"key": key, "on_change": lambda: _change(knob.path, st.session_state[key])}
     if isinstance(knob.default, bool):
-        st.session_state[key] = knob.value
-        st.toggle(label, key=key, on_change=_change, args=(knob.path, key), **common)
-    elif knob.choices:
-        st.session_state[key] = knob.value
-        st.selectbox(label, knob.choices, key=key, on_change=_change, args=(knob.path, key), **common)
+        st.toggle(label, **change, **common)
     else:
-        _number(knob, key, label, common)
-    if knob.idle and knob.idle != f"{knob.part} is off":  # its switch is right above
-        st.caption(f"Moves nothing: {knob.idle}.")
+        st.selectbox(label, knob.choices, **change, **common)
 
 
 def _part_title(part: str) -> str:
@@ -112,66 +123,27 @@ def _shown(value: Any) -> str:
 
 
 def _number(knob: Knob, key: str, label: str, common: dict[str, Any]) -> None:
-    """A slider over the usual range beside a box that takes any allowed value."""
-    whole = isinstance(knob.default, int)
-    low, high = _limits(knob, whole)
-    reach = slider_reach(knob)
+    """A slider with a box; where every step would search again, a box alone."""
+    kind: Callable[[float], Any] = int if isinstance(knob.default, int) else float
+    low, high = kind(knob.low or 0), kind(knob.high if knob.high is not None else 1e9)
+    step = kind(1) if kind is int else 0.05
     if knob.replay == "never":
-        st.session_state[key] = knob.value
+        show(key, knob.value)
         st.number_input(
-            label,
-            low,
-            high,
-            step=1 if whole else 0.05,
-            key=key,
-            on_change=_change,
-            args=(knob.path, key),
-            **common,
-        )
+            label, low, high, step=step, key=key,
+            on_change=lambda: _change(knob.path, st.session_state[key]), **common,
+        )  # fmt: skip
         return
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"row_{key}"):
-        slider = key + "_slider"
-        st.session_state[slider] = knob.value
-        st.session_state[key] = knob.value
-        st.slider(
-            label,
-            low,
-            reach,
-            step=1 if whole else 0.05,
-            key=slider,
-            on_change=_change,
-            args=(knob.path, slider),
-            **common,
-        )
-        st.number_input(
-            f"{knob.part} {knob.label}, exact value".strip(),
-            low,
-            high,
-            step=1 if whole else 0.05,
-            key=key,
-            on_change=_change,
-            args=(knob.path, key),
-            label_visibility="collapsed",
-            width=74,
-            disabled=bool(knob.idle),
-        )
+    slider_and_box(
+        key, label, knob.value, low=low, high=high, usual=kind(3 * knob.default or 10), step=step,
+        on_change=lambda value: _change(knob.path, value),
+        exact_label=f"{knob.part} {knob.label}, exact value".strip(), box_width=74, **common,
+    )  # fmt: skip
 
 
-def _limits(knob: Knob, whole: bool) -> tuple[Any, Any]:
-    kind: Callable[[float], Any] = int if whole else float
-    return kind(knob.low or 0), kind(knob.high if knob.high is not None else 1e9)
-
-
-def slider_reach(knob: Knob) -> Any:
-    """The slider's upper end: three times the default, further where the value is beyond."""
-    usual = 3 * knob.default if knob.default else 10
-    reach = max(min(usual, knob.high or usual), knob.value)
-    return int(reach) if isinstance(knob.default, int) else float(reach)
-
-
-def _change(path: str, key: str) -> None:
+def _change(path: str, value: Any) -> None:
     try:
-        state.set_search_settings(with_value(state.search_settings(), path, st.session_state[key]))
+        state.set_search_settings(with_value(state.search_settings(), path, value))
     except SettingsError as error:
         state.notify(str(error))
 
@@ -195,7 +167,7 @@ def index_controls(reindex: Callable[[IndexSettings], None]) -> None:
                 "on_change": _draft,
                 "args": (spec.name, key),
             }
-            st.session_state[key] = value
+            show(key, value)
             if isinstance(value, bool):
                 st.toggle(label, **common)
             else:

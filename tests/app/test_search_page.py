@@ -26,6 +26,14 @@ def column(test: AppTest, name: str) -> dict[str, Any]:
     return next(one for one in columns_data(test)["columns"] if one["name"] == name)
 
 
+def slider(test: AppTest, setting: str) -> Any:
+    return next(one for one in test.slider if one.key.startswith(f"set_{setting}_to_"))
+
+
+def exact(test: AppTest, setting: str) -> Any:
+    return next(one for one in test.number_input if one.key.startswith(f"set_{setting}_exact_"))
+
+
 def ids(test: AppTest, name: str) -> list[str]:
     return [line["id"] for line in column(test, name)["lines"]]
 
@@ -163,7 +171,7 @@ def test_a_further_index_gets_a_column_and_controls_by_itself(
             "longest",
         ]
         page.run()
-        assert page.slider(key="set_indexes_longest_weight_slider").value == 1.0
+        assert slider(page, "indexes_longest_weight").value == 1.0
     finally:
         unregister_index("longest")
 
@@ -207,15 +215,40 @@ def test_moving_k_rrf_recomputes_from_the_record_and_is_kept(
     machines: Collection, open_page: Open
 ) -> None:
     page = open_page(q="bearing grease")
-    page.slider(key="set_k_rrf_slider").set_value(1).run()
+    slider(page, "k_rrf").set_value(1).run()
     assert "Recomputed from the recorded search" in shown_text(page)
     assert column(page, "fused")["lines"][0]["parts"][0]["formula"] == "1/(1+1)"
-    assert page.number_input(key="set_k_rrf").value == 1
+    assert exact(page, "k_rrf").value == 1
     assert machines.settings().search == SearchSettings(k_rrf=1)
-    assert open_page().slider(key="set_k_rrf_slider").value == 1
+    assert slider(open_page(), "k_rrf").value == 1
     page.button(key="reset_Fusion").click().run()
-    assert page.slider(key="set_k_rrf_slider").value == 60
+    assert slider(page, "k_rrf").value == 60
     assert machines.settings().search == SearchSettings()
+
+
+def test_slider_and_box_follow_each_other_and_beyond_its_end_the_slider_keeps_its_length(
+    machines: Collection, open_page: Open
+) -> None:
+    page = open_page()
+    exact(page, "k_rrf").set_value(500).run()
+    assert (slider(page, "k_rrf").value, slider(page, "k_rrf").max) == (500, 720)
+    slider(page, "k_rrf").set_value(490).run()
+    assert (exact(page, "k_rrf").value, slider(page, "k_rrf").max) == (490, 720)
+    exact(page, "k_rrf").set_value(61).run()
+    assert (slider(page, "k_rrf").value, slider(page, "k_rrf").max) == (61, 180)
+
+
+def test_controls_that_move_nothing_for_one_reason_say_it_once(
+    machines: Collection, open_page: Open
+) -> None:
+    page = open_page(two_stage="false")
+    told = [caption.value for caption in page.caption if "nothing" in caption.value]
+    assert told == [
+        "These move nothing: two stages are off.",  # the item stage
+        "Moves nothing: two stages are off.",  # the second stage
+        "These move nothing: two stages are off.",  # the score fusion
+        "These move nothing: vectors are searched exactly.",
+    ]
 
 
 def test_what_the_record_does_not_hold_is_searched_again(machines: Collection, open_page: Open) -> None:
@@ -226,7 +259,7 @@ def test_what_the_record_does_not_hold_is_searched_again(machines: Collection, o
 
 def test_a_change_that_moves_nothing_says_so(machines: Collection, open_page: Open) -> None:
     page = open_page(q="bearing grease")
-    page.slider(key="set_indexes_bm25_depth_slider").set_value(140).run()
+    slider(page, "indexes_bm25_depth").set_value(140).run()
     assert "no result moved. BM25 Depth: the results are the same at both values." in shown_text(page)
 
 
@@ -234,9 +267,9 @@ def test_a_control_that_can_move_nothing_is_off_and_says_why(
     machines: Collection, open_page: Open
 ) -> None:
     page = open_page(q="bearing grease")
-    assert not page.slider(key="set_k_rrf_slider").disabled
+    assert not slider(page, "k_rrf").disabled
     page.selectbox(key="set_fusion").select("minmax").run()
-    assert page.slider(key="set_k_rrf_slider").disabled
+    assert slider(page, "k_rrf").disabled
     captions = [caption.value for caption in page.caption]
     assert "Moves nothing: fusion is minmax, which adds scores, not ranks." in captions
 
@@ -272,10 +305,10 @@ def test_a_link_restores_settings_and_saves_nothing_until_a_change(
     machines: Collection, open_page: Open
 ) -> None:
     page = open_page(q="bearing", k_rrf="7", **{"indexes.bm25.weight": "2.5"})
-    assert page.slider(key="set_k_rrf_slider").value == 7
+    assert slider(page, "k_rrf").value == 7
     assert column(page, "fused")["lines"][0]["parts"][0]["formula"] == "2.5/(7+1)"
     assert machines.settings().search == SearchSettings()
-    page.slider(key="set_k_rrf_slider").set_value(8).run()
+    slider(page, "k_rrf").set_value(8).run()
     assert machines.settings().search == SearchSettings(k_rrf=8).with_index("bm25", weight=2.5)
     assert "k_rrf" not in page.query_params
 
@@ -286,7 +319,7 @@ def test_the_link_on_the_page_restores_what_is_on_show(machines: Collection, ope
     assert link == "?collection=Machines&q=bearing&k_rrf=7"
     machines.save_settings(Settings(search=SearchSettings(k_rrf=3)))
     plain = open_page(settings="default")
-    assert plain.slider(key="set_k_rrf_slider").value == 60
+    assert slider(plain, "k_rrf").value == 60
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_a_slider_changes_scores_and_the_change_survives_a_refresh(
     page = search(visit, server, bearings, "bearing grease")
     score = page.locator(".column[data-name=fused] .card .score").first
     before = float(score.inner_text())
-    slider = page.locator(".st-key-set_k_rrf_slider input[type=range]")
+    slider = page.locator(".st-key-row_set_k_rrf input[type=range]")
     slider.focus()
     slider.press("ArrowLeft")
     expect(page.locator(".rs-change")).to_contain_text("Recomputed from the recorded search")
@@ -90,6 +90,24 @@ def test_a_slider_changes_scores_and_the_change_survives_a_refresh(
     assert float(score.inner_text()) > before
     page.reload()
     expect(page.locator(".column[data-name=fused] .formula").first).to_have_text("1/(59+1)")
+    page.get_by_role("button", name="Reset all").click()
+    expect(page.locator(".column[data-name=fused] .formula").first).to_have_text("1/(60+1)")
+
+
+def test_quick_steps_of_a_slider_all_count(visit: Visit, server: str, bearings: str) -> None:
+    page = search(visit, server, bearings, "bearing grease", settings="default")
+    handle = page.locator(".st-key-row_set_k_rrf input[type=range]")
+    handle.focus()
+    for _ in range(20):
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(30)
+    expect(page.locator(".column[data-name=fused] .formula").first).to_have_text("1/(80+1)")
+    expect(handle).to_be_focused()
+    for _ in range(5):  # slow enough for the page to answer each
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_timeout(300)
+    expect(page.locator(".column[data-name=fused] .formula").first).to_have_text("1/(75+1)")
+    expect(page.locator(".st-key-row_set_k_rrf input[type=number]")).to_have_value("75")
     page.get_by_role("button", name="Reset all").click()
     expect(page.locator(".column[data-name=fused] .formula").first).to_have_text("1/(60+1)")
 
