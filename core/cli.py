@@ -68,11 +68,12 @@ def collections(as_json: JsonOption = False) -> None:
     from core.collection import list_collections, open_collection
 
     rows = []
-    for info in list_collections():
-        store = open_collection(info.name)
-        rows.append(
-            {"name": info.name, "files": len(store.files()), "documents": len(store.documents())}
-        )
+    with _errors():
+        for info in list_collections():
+            store = open_collection(info.name)
+            rows.append(
+                {"name": info.name, "files": len(store.files()), "documents": len(store.documents())}
+            )
     _print(
         rows,
         as_json,
@@ -116,16 +117,16 @@ def add(
         _sample_if_asked(collection)
         store = open_or_create(collection)
         rows = []
-        for path in _walk(files):
-            row: dict[str, Any] = {"file": path.name}
+        for path, name in _walk(files):
+            row: dict[str, Any] = {"file": name}
             try:
                 data = path.read_bytes()
-                loaded = load(data, path.name, options)
-                old = store.find_by_name(path.name)
+                loaded = load(data, name, options)
+                old = store.find_by_name(name)
                 if old and replace and old.file_hash != loaded.file_hash:
-                    result = store.replace(old.file_hash, loaded, path.name, len(data))
+                    result = store.replace(old.file_hash, loaded, name, len(data))
                 else:
-                    result = store.add(loaded, path.name, len(data))
+                    result = store.add(loaded, name, len(data))
                 row |= {
                     "status": result.status,
                     "documents": len(loaded.documents),
@@ -134,6 +135,8 @@ def add(
                     "characters": loaded.characters,
                     "headings": loaded.headings,
                 }
+                if result.status == "same" and result.file.name != name:
+                    row["warnings"].append(f"the same bytes are here as {result.file.name}")
                 if old and result.status == "added":
                     row["warnings"].append(
                         "another file of this name was kept beside it; --replace replaces it"
@@ -361,12 +364,17 @@ def _progress(done: int, total: int) -> None:
         typer.echo(f"\rembedding {done}/{total}", err=True, nl=done == total)
 
 
-def _walk(paths: list[Path]) -> Iterator[Path]:
+def _walk(paths: list[Path]) -> Iterator[tuple[Path, str]]:
+    """Files with the names to show: in a folder the way from it, or else files of one name in two of its
+    folders would replace each other."""
+    from core.loading import safe_name
+
     for path in paths:
         if path.is_dir():
-            yield from sorted(p for p in path.rglob("*") if p.is_file())
+            for file in sorted(p for p in path.rglob("*") if p.is_file()):
+                yield file, safe_name(file.relative_to(path).as_posix())
         else:
-            yield path
+            yield path, safe_name(path.name)
 
 
 def _say_added(row: dict[str, Any]) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from core import collection as collections
 from core import embedding
 from core.cli import app
+from core.collection import open_collection
 from core.settings import DEFAULT_MODEL
 from tests.fakes import HashEmbedder
 
@@ -182,3 +185,47 @@ def test_what_the_corpus_has_to_say_is_said(files: Path, monkeypatch: pytest.Mon
     result = CliRunner().invoke(app, ["search", "valve", "-c", "Mine", "-s", "vector=hnsw", "--json"])
     assert result.stderr == "note: hnswlib cannot be imported\n"
     assert json.loads(result.stdout)["passages"]
+
+
+def test_files_of_one_name_in_two_folders_stay_two(tmp_path: Path) -> None:
+    for folder, text in (("a", "The pump leaks."), ("b", "The valve sticks.")):
+        (tmp_path / "docs" / folder).mkdir(parents=True)
+        (tmp_path / "docs" / folder / "readme.txt").write_text(text)
+    for state in ("added", "same"):
+        rows = json.loads(run("add", str(tmp_path / "docs"), "-c", "Mine", "--replace", "--json"))
+        assert [(row["file"], row["status"]) for row in rows] == [
+            ("a/readme.txt", state),
+            ("b/readme.txt", state),
+        ]
+    (tmp_path / "docs/b/readme.txt").write_text("The valve is mended.")
+    rows = json.loads(run("add", str(tmp_path / "docs"), "-c", "Mine", "--replace", "--json"))
+    assert [row["status"] for row in rows] == ["same", "replaced"]
+    found = json.loads(run("search", "valve", "-c", "Mine", "--json"))["passages"]
+    assert found[0]["text"] == "The valve is mended."
+    assert "The valve sticks." not in [passage["text"] for passage in found]
+
+
+def test_a_copy_under_another_name_is_named(files: Path) -> None:
+    run("add", str(files / "valves.txt"), "-c", "Mine")
+    (files / "copy.txt").write_bytes((files / "valves.txt").read_bytes())
+    (row,) = json.loads(run("add", str(files / "copy.txt"), "-c", "Mine", "--json"))
+    assert (row["status"], row["warnings"]) == ("same", ["the same bytes are here as valves.txt"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps names that are no text")
+def test_a_name_of_bytes_that_are_no_text_is_shown(files: Path) -> None:
+    (files / "odd\udcff\x1b[31m.txt").write_text("The pump P-99 hums.")
+    rows = {row["file"]: row["status"] for row in add(files)}
+    assert rows["odd\ufffd[31m.txt"] == "added"
+    found = json.loads(run("search", "P-99", "-c", "Mine", "--json"))
+    assert found["passages"][0]["name"] == "odd\ufffd[31m.txt"
+
+
+def test_a_damaged_collection_is_named_in_the_list(files: Path, tmp_path: Path) -> None:
+    add(files)
+    collection = open_collection("Mine")
+    collection.close()
+    collections._open.pop(str(collection.folder))
+    for file in collection.folder.glob("collection.db*"):
+        file.write_bytes(b"junk" * 2_000)
+    assert "collection 'Mine'" in run("collections", code=1)
