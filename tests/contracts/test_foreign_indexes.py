@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import numpy as np
 import pytest
 
+from core import extras
 from core.corpus import Corpus
 from core.errors import Stopped
 from core.extras import register_index, unregister_index
@@ -151,3 +153,27 @@ def test_a_stop_while_it_is_filled_is_a_stop() -> None:
     with pytest.raises(Stopped):
         search(corpus, "pump", progress=stop)
     assert corpus.notes == ()
+
+
+def test_an_installed_package_that_cannot_be_imported_costs_its_own_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    group = extras.ENTRY_POINTS
+    installed = [
+        EntryPoint("broken", "no_such_module:X", group),
+        EntryPoint("kept", "no_such_module:X", group),  # a stage's name: passed over
+        EntryPoint("ids", "tests.contracts.identifier_index:IdentifierIndex", group),
+    ]
+    monkeypatch.setattr(extras, "entry_points", lambda group: installed)
+    extras._installed.cache_clear()
+    try:
+        corpus = Corpus.from_documents(DOCUMENTS, SETTINGS, HashEmbedder())
+        trace = search(corpus, "pump 3")
+    finally:
+        monkeypatch.undo()
+        extras._installed.cache_clear()
+    trace.check()
+    assert list(trace.indexes) == ["bm25", "vector", "ids"]
+    assert len(trace.stage("ids").ranking) == 2
+    (note,) = corpus.notes
+    assert note.startswith("the index broken is left out, it cannot be built (ModuleNotFoundError")

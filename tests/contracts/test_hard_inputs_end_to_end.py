@@ -12,6 +12,7 @@ import json
 import re
 import unicodedata
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from time import process_time
 
@@ -19,6 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from core import embedding
+from core.chunking import chunk_document
 from core.cli import app
 from core.collection import create
 from core.corpus import Corpus, build_corpus
@@ -32,9 +34,9 @@ from core.report.export import (
     trace_to_json,
     trace_to_trec,
 )
-from core.settings import DEFAULT_MODEL, ChunkSettings, IndexSettings, SearchSettings
+from core.settings import DEFAULT_MODEL, STRATEGIES, ChunkSettings, IndexSettings, SearchSettings
 from core.trace import Trace
-from core.types import Document
+from core.types import Chunk, Document
 from tests.fakes import HashEmbedder
 
 CUTS = {
@@ -233,6 +235,60 @@ def test_chunks_keep_their_promises_on_hard_texts(hard: Path, cut: str) -> None:
         p for p in range(len(corpus)) if corpus.item_names[corpus.item_of[p]] == "text/tail_needle.md"
     ]
     assert "TAILMARK-93" in corpus.chunk(tail[-1]).text
+
+
+FINE = [
+    ChunkSettings(strategy=strategy, unit=unit, size=size, overlap=overlap)
+    for strategy in STRATEGIES
+    for unit in ("characters", "tokens")
+    for size in (20, 23, 31, 40, 100, 800)
+    for overlap in (0, 5, 19)
+]
+
+
+@pytest.mark.parametrize(
+    "path", ["emoji_zwj.txt", "thai_no_spaces.txt", "repeated_sentences.md", "tail_needle.md"]
+)
+def test_no_size_and_no_overlap_breaks_a_character_or_loses_the_end(hard: Path, path: str) -> None:
+    (document,) = documents_of((hard / "text" / path).read_bytes(), path)
+    whole_characters(document)
+    if path == "tail_needle.md":
+        for settings in FINE:
+            last = cut(document, settings)[-1]
+            # A window of one size ends where it ends: there the end of the mark is what must be left.
+            assert "TAILMARK-93" in last.text or (settings.strategy == "fixed" and settings.size <= 40)
+            assert last.end == len(document.text.rstrip())
+
+
+def cut(document: Document, settings: ChunkSettings) -> list[Chunk]:
+    embedder = HashEmbedder()
+    return chunk_document(document, settings, embedder.count_tokens, embedder.embed)
+
+
+def whole_characters(document: Document) -> None:
+    """No chunk begins inside a character that people see as one, none is lost, and starts rise."""
+    text = document.text
+    for settings in FINE:
+        chunks = cut(document, settings)
+        starts = [chunk.start for chunk in chunks]
+        assert all(a < b for a, b in pairwise(starts)), settings
+        covered = set().union(*(range(chunk.start, chunk.end) for chunk in chunks))
+        assert all(at in covered or text[at].isspace() for at in range(len(text))), settings
+        for start in starts:
+            first = text[start]
+            assert unicodedata.category(first)[0] != "M", settings
+            assert first not in "\u200d\ufe0f", settings
+            assert not "\U0001f3fb" <= first <= "\U0001f3ff", settings
+            assert text[start - 1 : start] != "\u200d", settings
+        for chunk in chunks:
+            assert "\ufffd" not in chunk.text
+            # The vowel signs that Thai writes before their letter.
+            assert chunk.end == len(text) or not "\u0e40" <= chunk.text[-1] <= "\u0e44", settings
+
+
+def test_own_characters_of_many_code_points() -> None:
+    whole_characters(write("e.txt", "👩🏽\u200d🔧🇫🇮👨\u200d👩\u200d👧\ufe0fe\u0301" * 12))
+    whole_characters(write("t.txt", "เปลี่ยนตลับลูกปืนแล้วปิดวาล์วน้ำ" * 8))
 
 
 def test_noise_of_pages_is_in_no_chunk(hard: Path) -> None:
