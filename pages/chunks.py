@@ -53,10 +53,8 @@ def main() -> None:
     opened = _choose(documents)
     with st.sidebar:
         draft = chunk_controls()
-    try:
-        embedder = resources.embedder(draft.model)
-    except RankscopeError as error:
-        draw.notice(str(error), "error")
+    embedder = _model(draft.model)
+    if embedder is None:
         return
     surveyed = (collection.id, documents.version, draft.fingerprint())
     found: tuple[object, Survey] | None = st.session_state.get("chunk_survey")
@@ -73,6 +71,25 @@ def main() -> None:
     # Last, so that the page is whole while it runs.
     if working:
         working()
+
+
+def _model(name: str) -> Embedder | None:
+    """The model that counts the tokens. One that failed is not tried at every run: that may take a minute."""
+    failed = st.session_state.get("chunk_model_failed", ("", ""))
+    if failed[0] != name:
+        try:
+            # A model that is not on this machine yet is downloaded by its library.
+            with st.spinner(f"Loading the model {plain(name)} …", show_time=True):
+                return resources.embedder(name)
+        except RankscopeError as error:
+            failed = st.session_state["chunk_model_failed"] = (name, str(error))
+    draw.notice(failed[1], "error")
+    st.button("Try again", key="chunk_model_again", on_click=_forget_failure)
+    return None
+
+
+def _forget_failure() -> None:
+    st.session_state.pop("chunk_model_failed", None)
 
 
 # The document

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
+from html import escape
 from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.collection import Collection
+from core.collection import Collection, remember, remembered
 from core.loading import SUPPORTED, Limits, LoadOptions
 from pages.ui import draw
 from pages.ui.index_bar import ask
@@ -23,13 +25,18 @@ from pages.ui.meter import Meter, time_left
 from pages.ui.plain import counted, plain
 
 _MIB = 1024 * 1024
+_LIMITS = "upload_limits"
 _ASKED_ONE_BY_ONE = 6  # files of one kind; more are asked about together
-_MESSAGES = 5  # failures told in full above the table
+_MESSAGES = 8  # failures told in full above the table
 _ENCODINGS = (
     "utf-8", "utf-16", "cp1252", "iso-8859-1", "iso-8859-2", "iso-8859-15", "cp1250", "cp1251", "koi8-r",
     "cp1253", "cp1254", "cp1255", "cp1256", "cp874", "shift_jis", "euc-jp", "gb18030", "big5", "euc-kr",
 )  # fmt: skip
 _RECORDS = {"items": "Each record an item", "table": "One table"}
+_RECORDS_TOLD = "An item is ranked by itself; a table keeps all its rows in one document."
+_CHUNKS_TOLD = (
+    "Chunks made elsewhere: each line has a document, and start, end or text; they are not split."
+)
 _CHUNKS = {"chunks": "Chunks made elsewhere"}
 _VERSION = {"replace": "Replace the earlier one", "both": "Keep both"}
 _SAME = {"leave": "Leave it as it is", "again": "Read it again"}
@@ -49,7 +56,14 @@ class _Job:
     outcomes: list[Outcome] = field(default_factory=list)
     locked: list[Task] = field(default_factory=list)
     left_out: int = 0
+    worker: object | None = None  # the run that works it off
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@st.cache_resource(show_spinner=False)
+def _jobs() -> dict[str, _Job]:
+    """The latest upload to each collection: a window that was reloaded finds its files again."""
+    return {}
 
 
 def upload_area(collection: Collection) -> Callable[[], None] | None:
@@ -58,6 +72,8 @@ def upload_area(collection: Collection) -> Callable[[], None] | None:
     The page calls that work when all else is drawn.
     """
     job: _Job | None = st.session_state.get("upload_job")
+    if not job or not job.waiting:
+        _offer_interrupted(collection)
     running = job is not None and bool(job.waiting)
     limits = _limits()
     incoming = _choose_files(limits, disabled=running)
@@ -105,7 +121,7 @@ def _choose_files(limits: Limits, disabled: bool) -> list[Incoming]:
         "A folder with all that is in it" if folder else "Files to add",
         accept_multiple_files="directory" if folder else True,
         key=f"upload_{'folder' if folder else 'files'}_{turn}",
-        max_upload_size=max(1, math.ceil(limits.file_bytes / _MIB)),
+        max_upload_size=max(1, min(_served_mib(), math.ceil(limits.file_bytes / _MIB))),
         disabled=disabled,
         label_visibility="collapsed",
     )
@@ -123,7 +139,16 @@ def _incoming(given: Sequence[Any]) -> list[Incoming]:
 
 
 def _limits() -> Limits:
-    return st.session_state.get("upload_limits", Limits())
+    """As set last, in whichever window."""
+    try:
+        return Limits(**json.loads(remembered(_LIMITS) or "{}"))
+    except (ValueError, TypeError):  # kept by a version that had other limits
+        return Limits()
+
+
+def _served_mib() -> int:
+    """The server refuses a larger file before the page hears of it."""
+    return int(st.get_option("server.maxUploadSize"))
 
 
 def _limits_form(limits: Limits) -> None:
@@ -131,27 +156,31 @@ def _limits_form(limits: Limits) -> None:
         st.popover("Limits", key="upload_limits_open", on_change="rerun"),
         st.form("upload_limits_form", border=False),
     ):
-        made = {}
         for spec in fields(Limits):
             in_bytes = spec.name.endswith("_bytes")
             value = getattr(limits, spec.name)
-            made[spec.name] = st.number_input(
+            told = str(spec.metadata["help"]).replace(", in bytes", "")
+            highest = 100_000 if in_bytes else 10_000_000
+            if spec.name == "file_bytes":
+                highest = _served_mib()
+                told += f" At most {highest:,} MiB, the server's own limit (server.maxUploadSize)."
+            st.number_input(
                 spec.name.replace("_bytes", " size").replace("_", " ").capitalize()
                 + (" (MiB)" if in_bytes else ""),
                 min_value=1,
-                max_value=100_000 if in_bytes else 10_000_000,
-                value=max(1, value // _MIB) if in_bytes else value,
-                help=str(spec.metadata["help"]).replace(", in bytes", ""),
+                max_value=highest,
+                value=min(highest, max(1, value // _MIB if in_bytes else value)),
+                help=told,
                 key=f"upload_limit_{spec.name}",
-            ) * (_MIB if in_bytes else 1)
+            )
+        st.caption("Kept for all collections, until they are set again.")
         st.form_submit_button("Use these limits", key="upload_limits_use", on_click=_set_limits)
 
 
 def _set_limits() -> None:
     given = {spec.name: st.session_state[f"upload_limit_{spec.name}"] for spec in fields(Limits)}
-    st.session_state["upload_limits"] = Limits(
-        **{name: value * (_MIB if name.endswith("_bytes") else 1) for name, value in given.items()}
-    )
+    limits = {name: value * (_MIB if name.endswith("_bytes") else 1) for name, value in given.items()}
+    remember(_LIMITS, json.dumps(limits))
     st.session_state["upload_limits_open"] = False
 
 
@@ -167,6 +196,8 @@ def _ask(incoming: Sequence[Incoming], collection: Collection, limits: Limits) -
     versions = _choice("version", "Same name, new content", [q for q in asked if q.earlier], _VERSION)
     reads = [q for q in asked if q.records and (not q.same_as or again[q.incoming.digest] == "again")]
     records = _choice("records", "Files of records", reads, _RECORDS)
+    if reads:
+        st.caption(_RECORDS_TOLD + (f" {_CHUNKS_TOLD}" if any(q.jsonl for q in reads) else ""))
     with st.expander("Reading options", key="upload_options"):
         encoding = st.selectbox(
             "Encoding of text files", _ENCODINGS, index=None, placeholder="Found by itself",
@@ -242,7 +273,8 @@ def _radio(key: str, label: str, options: dict[str, str]) -> str:
 
 def _begin(tasks: Sequence[Task], collection: Collection, limits: Limits) -> None:
     size = sum(len(task.incoming.data) for task in tasks)
-    st.session_state["upload_job"] = _Job(collection.id, collection.name, limits, deque(tasks), size)
+    job = _Job(collection.id, collection.name, limits, deque(tasks), size)
+    st.session_state["upload_job"] = _jobs()[collection.id] = job
 
 
 def _stop() -> None:
@@ -260,11 +292,16 @@ def _run(place: DeltaGenerator, job: _Job, collection: Collection) -> None:
         meter = Meter("Reading")
         st.button("Stop", key="upload_stop", on_click=_stop, help="Files added so far stay.")
     total = len(job.waiting) + len(job.outcomes)
-    while job.waiting:
-        left = time_left(job.bytes_done, job.bytes_total, job.seconds)
-        where = f"{len(job.outcomes) + 1:,} of {total:,} · {plain(job.waiting[0].incoming.name)}"
-        meter.say(job.bytes_done, job.bytes_total, f"Reading {where}{' · ' if left else ''}{left}")
-        _next(job, collection)
+    worker = job.worker = object()
+    try:
+        while job.waiting:
+            left = time_left(job.bytes_done, job.bytes_total, job.seconds)
+            where = f"{len(job.outcomes) + 1:,} of {total:,} · {plain(job.waiting[0].incoming.name)}"
+            meter.say(job.bytes_done, job.bytes_total, f"Reading {where}{' · ' if left else ''}{left}")
+            _next(job, collection)
+    finally:
+        if job.worker is worker:  # else the next run goes on already
+            job.worker = None
     st.session_state["upload_turn"] += 1  # an empty uploader
     if any(outcome.changed for outcome in job.outcomes):
         ask()
@@ -291,6 +328,25 @@ def _next(job: _Job, collection: Collection) -> None:
             job.locked.append(task)
 
 
+def _offer_interrupted(collection: Collection) -> None:
+    """An upload that another window began and nobody works off: that window was closed or reloaded."""
+    job = _jobs().get(collection.id)
+    if not job or not job.waiting or job.worker:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="upload_interrupted"):
+        draw.notice(
+            f"An upload was interrupted: {counted(len(job.waiting), 'file')} of "
+            f"{len(job.waiting) + len(job.outcomes):,} not read yet.",
+            "warning",
+        )
+        st.button("Go on", key="upload_go_on", type="primary", on_click=_adopt, args=(job,))
+        st.button("Drop them", key="upload_drop_interrupted", on_click=job.waiting.clear)
+
+
+def _adopt(job: _Job) -> None:
+    st.session_state["upload_job"] = job
+
+
 def _elsewhere(job: _Job) -> None:
     draw.notice(
         f"An upload to the collection “{job.collection_name}” waits with {len(job.waiting):,} files. "
@@ -311,14 +367,13 @@ def _results(job: _Job) -> None:
         draw.notice(
             f"Stopped: {counted(job.left_out, 'file')} not added. Add them again to go on.", "warning"
         )
-    for outcome in failed[:_MESSAGES]:
-        draw.notice(f"{outcome.name}: {outcome.message}", "error")
-    if len(failed) > _MESSAGES:
-        draw.notice(f"{len(failed) - _MESSAGES:,} more files failed: see the table.", "error")
+    if failed:
+        _failures(failed)
     if job.locked and not job.waiting:
         _unlock(job)
+    st.caption(_totals(job.outcomes))
     st.dataframe(
-        [_row(outcome) for outcome in job.outcomes],
+        [_row(outcome) for outcome in sorted(job.outcomes, key=lambda one: not one.failed)],
         hide_index=True,
         key="upload_results",
         placeholder="",
@@ -333,6 +388,21 @@ def _results(job: _Job) -> None:
     )
     if not job.waiting:
         st.button("Close these results", key="upload_close", type="tertiary", on_click=_close)
+
+
+def _totals(outcomes: Sequence[Outcome]) -> str:
+    counts = Counter(outcome.status for outcome in outcomes)
+    return f"Last upload, {counted(len(outcomes), 'file')}: " + ", ".join(
+        f"{count:,} {status}" for status, count in counts.most_common()
+    )
+
+
+def _failures(failed: Sequence[Outcome]) -> None:
+    lines = [f"{outcome.name}: {outcome.message}" for outcome in failed[:_MESSAGES]]
+    if len(failed) > _MESSAGES:
+        lines.append(f"{counted(len(failed) - _MESSAGES, 'more file')} failed: see the table.")
+    told = "".join(f"<div>{escape(line)}</div>" for line in lines)
+    st.html(f'<div class="rs-notice rs-error" role="alert">{told}</div>')
 
 
 def _row(outcome: Outcome) -> dict[str, Any]:

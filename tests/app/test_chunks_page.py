@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 import core.embedding
 from core.collection import Collection
 from core.corpus import build_corpus
+from core.errors import EmbeddingError
 from core.loading import LoadOptions, load
 from core.settings import DEFAULT_MODEL, ChunkSettings, IndexSettings, Settings
 from tests.app.conftest import DOCUMENTS, add, shown_text
@@ -265,3 +266,28 @@ def test_hostile_text_stays_text(empty: Collection, open_page: OpenPage) -> None
     assert [run["text"] for run in runs(test)] == [text]
     others = [part.value for part in (*test.markdown, *test.caption)] + [shown_text(test)]
     assert not any("evil.example" in part or "<script>" in part for part in others)
+
+
+def test_a_model_that_cannot_be_loaded_is_tried_again_only_when_asked(
+    machines: Collection, open_page: OpenPage, embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def load(model_id: str) -> HashEmbedder:
+        tried.append(model_id)
+        if model_id == "no-such-model":
+            raise EmbeddingError("embedding model 'no-such-model' cannot be loaded")
+        return embedder
+
+    monkeypatch.setattr("pages.ui.resources.embedder", load)
+    test = open_page("pages/chunks.py")
+    test.text_input(key="chunk_model").set_value("no-such-model").run()
+    test.run()
+    assert "cannot be loaded" in shown_text(test)
+    assert tried.count("no-such-model") == 1
+
+    test.button(key="chunk_model_again").click().run()
+    assert tried.count("no-such-model") == 2
+    test.button(key="chunk_reset").click().run()
+    assert "cannot be loaded" not in shown_text(test)
+    assert "chunk" in shown_text(test)

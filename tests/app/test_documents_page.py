@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import core.embedding
@@ -55,9 +56,8 @@ def test_an_empty_collection_says_what_to_do_next(empty: Collection, open_page: 
     assert not test.exception
     assert "This collection is empty" in shown_text(test)
     assert "Add the sample documents" in [button.label for button in test.button]
-    assert (
-        "50 MiB a file (200 MiB unpacked), 1,000 files and 500 MiB an upload" in test.caption[-1].value
-    )
+    limits = "50 MiB a file (200 MiB unpacked), 1,000 files and 500 MiB an upload"
+    assert limits in "".join(caption.value for caption in test.caption)
 
 
 def test_the_sample_documents_can_be_added(
@@ -87,12 +87,13 @@ def test_a_file_that_fails_is_told_and_the_others_are_added_and_indexed(
     assert not test.exception
     assert names(empty) == ["seals.md", "belts.txt"]
     assert [(row["File"], row["Result"]) for row in results(test)] == [
-        ("seals.md", "added"),
-        ("broken.pdf", "failed"),
+        ("broken.pdf", "failed"),  # what failed stands first
         ("zero.txt", "failed"),
+        ("seals.md", "added"),
         ("belts.txt", "added"),
     ]
-    seals, _, _, belts = results(test)
+    assert "Last upload, 4 files: 2 added, 2 failed" in [caption.value for caption in test.caption]
+    _, _, seals, belts = results(test)
     assert (seals["Documents"], seals["Characters"], seals["Headings"]) == (1, 28, 1)
     assert belts["Encoding"] == "cp1252"
     said = shown_text(test)
@@ -211,7 +212,10 @@ def test_an_upload_above_the_limits_is_refused_as_a_whole(
     test = open_page(PAGE)
     test.number_input(key="upload_limit_files").set_value(1)
     test.button(key="upload_limits_use").click().run()
-    assert "1 file and" in test.caption[-1].value
+    assert "1 file and" in "".join(caption.value for caption in test.caption)
+    test = open_page(PAGE)  # another window: limits are kept
+    assert test.number_input(key="upload_limit_files").value == 1
+    assert test.number_input(key="upload_limit_file_bytes").max == st.get_option("server.maxUploadSize")
     test = upload(test, ("a.txt", b"A."), ("b.txt", b"B."))
 
     assert "This upload is not taken: 2 files in one upload; the limit is 1" in shown_text(test)
@@ -273,6 +277,32 @@ def test_a_widget_touched_while_files_are_read_loses_and_doubles_nothing(
         ("2.txt", "added"),
     ]
     assert names(empty) == ["0.txt", "1.txt", "2.txt"]
+
+
+def test_an_upload_whose_window_was_closed_is_offered_to_the_next(
+    empty: Collection, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pages.ui.uploads as uploads
+
+    real = uploads._next
+
+    def one_then_gone(job, collection):  # type: ignore[no-untyped-def]
+        real(job, collection)
+        uploads.st.stop()
+
+    monkeypatch.setattr(uploads, "_next", one_then_gone)
+    first = upload(open_page(PAGE), *[(f"{n}.txt", f"Text {n}.".encode()) for n in range(3)])
+    first.button(key="upload_add").click().run()
+    assert names(empty) == ["0.txt"]
+    monkeypatch.setattr(uploads, "_next", real)
+
+    second = open_page(PAGE)
+    assert "An upload was interrupted: 2 files of 3 not read yet." in shown_text(second)
+    second.button(key="upload_go_on").click().run()
+
+    assert names(empty) == ["0.txt", "1.txt", "2.txt"]
+    assert [row["Result"] for row in results(second)] == ["added"] * 3
+    assert "upload_go_on" not in keys(open_page(PAGE))
 
 
 def test_an_encrypted_file_asks_for_its_password_and_goes_on(
@@ -497,7 +527,7 @@ def test_names_are_shown_letter_by_letter(empty: Collection, open_page: OpenPage
 
     assert test.radio[0].label == f"``{name}``"
     test.button(key="upload_add").click().run()
-    assert results(test)[0]["File"] == name
+    assert [row["File"] for row in results(test)] == [f"{name}.pdf", name]
     assert listed(test)[0]["Name"] == name
     assert f"{name}.pdf: damaged PDF" in shown_text(test)
     assert not any("evil.example" in part.value.replace(f"``{name}``", "") for part in test.markdown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -78,8 +79,8 @@ def test_upload_results_list_and_delete(visit: Visit, server: str, stored: Path,
     expect(page.get_by_text("Indexed: 2 chunks of 2 documents.")).to_be_visible()
     expect(page.get_by_text("bad.pdf: damaged PDF")).to_be_visible()
     assert [row[:2] for row in rows(page, "upload_outcomes")] == [
+        ["bad.pdf", "failed"],  # what failed stands first
         ["seals.md", "added"],
-        ["bad.pdf", "failed"],
         [HOSTILE, "added"],
     ]
     assert names("Uploads") == ["seals.md", HOSTILE]
@@ -96,6 +97,62 @@ def test_upload_results_list_and_delete(visit: Visit, server: str, stored: Path,
     assert page.title() == "Documents · Rankscope"
     assert visit.errors == []
     assert visit.outside == []
+
+
+def test_hostile_files_are_told_each_in_its_row(
+    visit: Visit, server: str, stored: Path, tmp_path: Path
+) -> None:
+    make_collection(stored, "Hostile", {})
+    inflating = tmp_path / "inflating.docx"
+    with zipfile.ZipFile(inflating, "w", zipfile.ZIP_DEFLATED) as package:
+        package.writestr("word/document.xml", b" " * 30_000_000)
+    files = {
+        "empty.txt": b"",
+        "binary.txt": bytes(range(256)) * 40,
+        "wide.txt": "Größe: 3 µm".encode("utf-16"),
+        "lines.jsonl": b'{"text": "Kept."}\nnot json\n\n{"text": "Kept too."}\n',
+        "formulas.csv": b'name,note\na,"=1+1"\nb,"two\nlines"\n',
+        "..%2F..%2Foutside.txt": b"Nothing climbs.",
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    page = open_documents(visit, server, "Hostile")
+    choose(page, [*(tmp_path / name for name in files), inflating])
+    add(page)
+
+    expect(page.get_by_text("Indexed: 6 chunks of 6 documents.")).to_be_visible()
+    table = {row[0]: (row[1], row[2], row[6], row[7]) for row in rows(page, "upload_outcomes")}
+    assert list(table)[:3] == ["empty.txt", "binary.txt", "inflating.docx"]
+    assert "empty file" in table["empty.txt"][3]
+    assert "not a text file" in table["binary.txt"][3]
+    assert "unpacks to 29 MiB" in table["inflating.docx"][3]
+    assert table["wide.txt"] == ("added", "1", "utf-16-le", "")
+    assert table["lines.jsonl"][:2] == ("added", "2")
+    assert "line 2 (broken JSON" in table["lines.jsonl"][3]
+    assert table["formulas.csv"] == ("added", "2", "utf-8", "")
+    assert table["..%2F..%2Foutside.txt"][0] == "added"
+    assert not list(stored.rglob("outside*"))
+    assert not list(stored.parent.glob("outside*"))
+    assert visit.errors == []
+
+
+def test_a_page_reloaded_while_files_are_read_or_indexed_goes_on(
+    visit: Visit, server: str, stored: Path, tmp_path: Path
+) -> None:
+    make_collection(stored, "Reloaded", {})
+    paths = [tmp_path / f"{number:03}.txt" for number in range(150)]
+    for path in paths:
+        path.write_text(f"Text of {path.name}.")
+    page = open_documents(visit, server, "Reloaded")
+    choose(page, paths)
+    add(page)
+    expect(page.locator(".st-key-upload_running")).to_be_visible()
+    page.reload()
+
+    expect(page.get_by_text(re.compile(r"An upload was interrupted: \d+ files of 150"))).to_be_visible()
+    page.locator(".st-key-upload_go_on button").click()
+    expect(page.get_by_text("of 150 documents.")).to_be_visible(timeout=60_000)
+    assert names("Reloaded") == [path.name for path in paths]
 
 
 def test_stop_keeps_what_was_added(visit: Visit, server: str, stored: Path, tmp_path: Path) -> None:
