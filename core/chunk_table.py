@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from core.chunking import chunk_document
 from core.documents import Documents
 from core.protocols import Embedder, Progress, Vectors
-from core.sealed import is_sealed, write_sealed
+from core.sealed import is_sealed, read_array, write_sealed
 from core.settings import ChunkSettings
 from core.types import Chunk
 from core.vectors_cache import VectorCache, embed_all, model_key
@@ -72,12 +72,9 @@ class ChunkTable:
             return None
         try:
             facts = json.loads((folder / "items.json").read_text(encoding="utf-8"))
-            columns = {
-                name: np.load(folder / f"{name}.npy", allow_pickle=False) for name in _COLUMNS[:-1]
-            }
+            columns = {name: read_array(folder / f"{name}.npy") for name in _COLUMNS[:-1]}
             # An empty array cannot be mapped.
-            mapped: Literal["r"] | None = "r" if len(columns["starts"]) else None
-            matrix = np.load(folder / "matrix.npy", mmap_mode=mapped, allow_pickle=False)
+            matrix = read_array(folder / "matrix.npy", mapped=len(columns["starts"]) > 0)
         except (OSError, ValueError):
             return None
         return cls(facts["made_with"], tuple(facts["digests"]), **columns, matrix=matrix)

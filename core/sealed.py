@@ -9,6 +9,10 @@ import uuid
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 _SEAL = "seal.json"
 
@@ -41,6 +45,17 @@ def is_sealed(folder: Path) -> bool:
         return json.loads((folder / _SEAL).read_text(encoding="utf-8")) == _facts(folder)
     except (OSError, ValueError):
         return False
+
+
+def read_array(path: Path, mapped: bool = False) -> NDArray[Any]:
+    """The array of an npy file, memory-mapped or read. Raises OSError and ValueError as numpy does."""
+    mode: Literal["r"] | None = "r" if mapped else None
+    try:
+        return np.load(path, mmap_mode=mode, allow_pickle=False)
+    except SystemError:
+        # numpy parses a file's header as Python; before 3.11.8 and 3.12.2 that fails, rarely, when another
+        # thread parses at the same time (https://github.com/python/cpython/issues/106905).
+        return np.load(path, mmap_mode=mode, allow_pickle=False)
 
 
 def _facts(folder: Path) -> dict[str, list[int]]:

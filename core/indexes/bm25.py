@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from core.errors import RankscopeError, SettingsError
 from core.indexes.checks import check_allowed, check_query, indexed_texts
 from core.protocols import Positions
+from core.sealed import read_array
 from core.settings import BM25_VARIANTS
 from core.text import Analyzer
 from core.trace import Ranking
@@ -270,10 +271,7 @@ class BM25Index:
         analyzer = analyzer or Analyzer()
         try:
             description = json.loads((folder / "bm25.json").read_text(encoding="utf-8"))
-            arrays = {
-                part: np.load(folder / f"bm25_{part}.npy", allow_pickle=False)
-                for part in description["arrays"]
-            }
+            arrays = {part: read_array(folder / f"bm25_{part}.npy") for part in description["arrays"]}
             vocabulary = json.loads((folder / "bm25_vocabulary.json").read_text(encoding="utf-8"))
             found = (description["format"], description["analyzer"])
             if found != (_FORMAT, analyzer.fingerprint):

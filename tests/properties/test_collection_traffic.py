@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -78,14 +79,14 @@ def search_until(end: float, store: Collection, number: int, seen: Counter[str])
 
 def test_eight_threads_on_one_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKSCOPE_HOME", str(tmp_path))
-    store, seen, faults = create("busy"), Counter[str](), list[BaseException]()
+    store, seen, faults = create("busy"), Counter[str](), list[str]()
     end = time.monotonic() + SECONDS
 
     def watched(work: object, *arguments: object) -> None:
         try:
             work(*arguments)  # type: ignore[operator]
-        except BaseException as error:
-            faults.append(error)
+        except BaseException:
+            faults.append(traceback.format_exc())
 
     def housekeeping() -> None:
         while time.monotonic() < end:

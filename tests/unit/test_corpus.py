@@ -588,3 +588,25 @@ def test_many_threads_ask_and_each_index_is_built_once(monkeypatch: pytest.Monke
         thread.join()
     assert len(found) == 5
     assert built == [0]
+
+
+def test_files_are_read_again_where_python_fails_to_parse_their_header(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = HashEmbedder()
+    put(collection, "a.txt", "The pump leaks.")
+    first = build_corpus(collection, SMALL, embedder=embedder)
+    first.indexes(SEARCH)
+    whole, failed = np.load, []
+
+    def load_at_second_try(path: Path, **how: object) -> object:
+        if path not in failed:
+            failed.append(path)
+            raise SystemError("AST constructor recursion depth mismatch (before=42, after=38)")
+        return whole(path, **how)
+
+    monkeypatch.setattr(np, "load", load_at_second_try)
+    again = build_corpus(collection, SMALL, embedder=embedder)
+    assert_same(first, again)
+    assert {"matrix.npy", "starts.npy", "bm25_ids.npy"} <= {path.name for path in failed}
+    assert embedder.calls == 1
