@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,11 +85,11 @@ def explain(trace: Trace, position: int) -> Explanation:
         else:
             steps.append(_step(trace, stage, item if stage.unit == "item" else position))
     lost_at = None if passage else _lost_at(trace, steps, position)
-    terms = {
-        name: index.explain(trace.query, position)
-        for name, index in trace.indexes.items()
-        if hasattr(index, "explain") and trace.query.strip()
-    }
+    terms = {}
+    for name, index in trace.indexes.items():
+        if hasattr(index, "explain") and trace.query.strip():
+            with suppress(Exception):  # somebody else's table must not take the whole explanation along
+                terms[name] = index.explain(trace.query, position)
     vector = trace.record.searches.get("vector")
     at = vector.rank_of(position) if vector is not None else None
     similarity = float(vector.scores[at - 1]) if vector is not None and at else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from core.corpus import Corpus
 from core.explanation import explain
 from core.pipeline import search
@@ -63,3 +65,13 @@ def test_the_arithmetic_of_a_convex_combination_gives_weight_and_normalised_scor
     assert explain(trace, first).step("fused").arithmetic == (
         "3/4·1.000 + 1/4·1.000 = 0.7500 + 0.2500 = 1.000"
     )
+
+
+def test_a_term_table_that_fails_does_not_take_the_explanation_along() -> None:
+    class Broken:
+        def explain(self, query: str, position: int) -> list[object]:
+            raise RuntimeError("no table")
+
+    trace = search(corpus(), "red pump", SearchSettings())
+    broken = replace(trace, indexes={**trace.indexes, "names": Broken()})
+    assert set(explain(broken, 0).terms) == {"bm25"}
