@@ -12,7 +12,7 @@ from core.corpus import Corpus
 from core.errors import RankscopeError
 from core.explanation import stage_title
 from core.report.figures import flow_positions, rank_flow
-from core.report.tables import chunk_label, columns, flow_rows, flow_stages, strip
+from core.report.tables import Reader, chunk_label, columns, flow_rows, flow_stages, strip
 from core.trace import Trace
 from pages.ui import draw, resources, state
 from pages.ui.controls import index_controls, search_controls
@@ -24,7 +24,7 @@ from pages.ui.plain import plain
 from pages.ui.rank_columns import rank_columns
 from pages.ui.searching import current_trace, indexes_of, signals_of
 from pages.ui.suggest import is_sample, suggestions
-from pages.ui.why import CHUNKS_PAGE, chunk_picker, why
+from pages.ui.why import CHUNKS_PAGE, chunk_search, item_chunks, why
 
 _PLAIN_WORDS = re.compile(r"[\w\s,.?'’-]+")  # nothing in it that a label would read as Markdown
 DOCUMENTS_PAGE = "pages/documents.py"
@@ -186,35 +186,37 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
         state.select,
         state.show_more_lines,
     )
-    for note in corpus.notes:
-        draw.text(note, "rs-quiet")
     if not trace.passages:
         draw.notice(
             "No result. Try other words, switch on more indexes or signals, or raise the depth or the "
             "items.",
             "warning",
         )
-    position = _selected_position(trace)
+    position, item = _selected(trace)
     why_tab, flow_tab, keep_tab = st.tabs(
         ["Why is this here?", "Rank flow", "Export this trace"], key="below", on_change="rerun"
     )
     if why_tab.open:
         with why_tab:
-            if position is None:
-                draw.text(
-                    "Choose a card above to see its way through all stages, or any other chunk here:",
-                    "rs-quiet",
-                )
-            else:
-                why(trace, reader, position, has_page(CHUNKS_PAGE))
-                draw.text("Another chunk, in the result or not:", "rs-subhead")
-            chunk_picker(trace, reader, state.select)
+            if not chunk_search(trace):
+                _why_selected(trace, reader, position, item)
     if flow_tab.open:
         with flow_tab:
             _flow(trace, position)
     if keep_tab.open:
         with keep_tab:
             keep_trace(trace)
+    for note in corpus.notes:
+        draw.text(note, "rs-quiet")
+
+
+def _why_selected(trace: Trace, reader: Reader, position: int | None, item: int | None) -> None:
+    if position is not None:
+        why(trace, reader, position, has_page(CHUNKS_PAGE))
+    elif item is not None:
+        item_chunks(trace, reader, item)
+    else:
+        draw.text("Or choose a card above to see its way through all stages.", "rs-quiet")
 
 
 def _flow(trace: Trace, selected: int | None) -> None:
@@ -246,15 +248,19 @@ def _flow(trace: Trace, selected: int | None) -> None:
         )
 
 
-def _selected_position(trace: Trace) -> int | None:
+def _selected(trace: Trace) -> tuple[int | None, int | None]:
+    """The position of the selected chunk, or that of the selected item."""
     chosen = state.selected()
     if chosen is None:
-        return None
+        return None, None
+    corpus = _corpus_of(trace)
+    if chosen in corpus.item_ids:
+        return None, corpus.item_position(chosen)
     try:
-        return _corpus_of(trace).position_of(chosen)
+        return corpus.position_of(chosen), None
     except KeyError:
         state.select(None)
-        return None
+        return None, None
 
 
 def _corpus_of(trace: Trace) -> Corpus:

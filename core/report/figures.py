@@ -61,7 +61,7 @@ def rank_flow(trace: Trace, top: int = 8, selected: int | None = None) -> go.Fig
             cliponaxis=False,
             line={"color": colour, "width": 4 if chosen else 1.6},
             marker={"color": colour, "size": 11 if chosen else 7, "symbol": symbols},
-            opacity=0.35 if faint else 1,
+            opacity=0.45 if faint else 1,
             hovertemplate=f"{label} · %{{x}}: rank %{{y}}"
             + (f"<br>lost at {lost}" if lost else "")
             + "<extra></extra>",

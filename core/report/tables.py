@@ -170,7 +170,14 @@ class Reader:
             "start": passage.start,
             "end": passage.end,
             "pages": pages,
-            "members": [self.chip(member) for member in passage.members],
+            "members": [
+                {
+                    **self.chip(member),
+                    "start": int(self.corpus.starts[member]),
+                    "end": int(self.corpus.ends[member]),
+                }
+                for member in passage.members
+            ],
             "gaps": [list(gap) for gap in passage.gaps],
         }
 
@@ -348,12 +355,12 @@ def _span(passage: Passage[int]) -> tuple[int, int, int]:
 
 
 def movement_sentence(counts: Mapping[str, int]) -> str:
-    """`moved` in words: "2 results moved, 1 is new, 1 left"."""
+    """`moved` in words: "2 results moved, 1 is new, 1 dropped out"."""
     told = []
     for key, one, many in (
         ("moved", "1 result moved", "{} results moved"),
         ("entered", "1 is new", "{} are new"),
-        ("gone", "1 left", "{} left"),
+        ("gone", "1 dropped out", "{} dropped out"),
     ):
         if counts[key]:
             told.append(one if counts[key] == 1 else many.format(counts[key]))

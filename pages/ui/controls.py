@@ -175,7 +175,10 @@ def index_controls(reindex: Callable[[IndexSettings], None]) -> None:
         for note in draft.analyzer.notes():
             st.caption(note)
         if differs:
-            st.info("The index was made with other terms. Index again to search with these.")
+            changed = (path.rpartition(".")[2].replace("_", " ") for path in draft.changes(current))
+            st.info(
+                f"Not in the index yet: {', '.join(changed)}. Index again to search with these settings."
+            )
             with st.container(horizontal=True):
                 st.button("Index again", key="reindex", type="primary", on_click=reindex, args=(draft,))
                 st.button("Discard", key="discard_draft", on_click=state.set_index_draft, args=(None,))

@@ -27,15 +27,17 @@ def keep_settings(query: str) -> None:
         on_click="ignore",
     )
     given = st.file_uploader("Import settings (TOML)", type=["toml"], key="import_settings")
-    if given is not None and st.button("Use these settings", key="use_import", type="primary"):
-        _import(given.getvalue())
-    st.caption("Link that restores collection, query and settings: put it after this page's address.")
-    st.code(state.share_link(query, search), language=None, wrap_lines=True)
+    if given is not None:
+        _import(given.getvalue(), both)
+    st.caption("Link that restores collection, query and settings")
+    address = (st.context.url or "").partition("?")[0]
+    st.code(address + state.share_link(query, search), language=None, wrap_lines=True)
     st.caption("The same search in Python")
     st.code(settings_to_python(search, name, query), language="python")
 
 
-def _import(raw: bytes) -> None:
+def _import(raw: bytes, used: Settings) -> None:
+    """Offer to use the settings of a file, say that they are in use, or why they cannot be."""
     try:
         found = Settings.from_toml(raw.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -44,10 +46,17 @@ def _import(raw: bytes) -> None:
     except SettingsError as error:
         draw.notice(f"These settings cannot be used: {error}", "error")
         return
-    if found.index != state.index_settings():
-        state.set_index_draft(found.index)
+    if found == used:
+        draw.notice("These settings are in use.", "info")
+    elif found == Settings(state.index_draft(), used.search):
+        draw.notice("In use, but for how documents are cut and indexed: index again for that.", "info")
+    else:
+        st.button("Use these settings", key="use_import", type="primary", on_click=_use, args=(found,))
+
+
+def _use(found: Settings) -> None:
+    state.set_index_draft(None if found.index == state.index_settings() else found.index)
     state.set_search_settings(found.search)
-    st.rerun()
 
 
 def keep_trace(trace: Trace) -> None:

@@ -48,7 +48,7 @@ function where(line) {
     const pages = line.pages;
     parts.push(pages.length > 1 ? `p. ${pages[0]}–${pages[pages.length - 1]}` : `p. ${pages[0]}`);
   }
-  if (line.start !== undefined) parts.push(`${count.format(line.start)}–${count.format(line.end)}`);
+  if (line.start !== undefined) parts.push(span(line.start, line.end));
   return parts.join(" · ");
 }
 
@@ -73,17 +73,37 @@ function sums(line) {
   return table;
 }
 
+const span = (from, to) => `${count.format(from)}–${count.format(to)}`;
+
+function spans(line) {
+  const bar = el("div", "spans");
+  bar.setAttribute("aria-hidden", "true");
+  const share = (length) => `${(100 * length) / (line.end - line.start)}%`;
+  line.members.forEach((member) => {
+    const part = el("span", "span");
+    part.style.setProperty("--hue", member.hue);
+    part.style.left = share(member.start - line.start);
+    part.style.width = share(member.end - member.start);
+    bar.append(part);
+  });
+  return bar;
+}
+
 function joined(line) {
   const box = el("div", "where");
-  const gaps = line.gaps.map(([a, b]) => `${count.format(a)}–${count.format(b)}`);
+  const gaps = line.gaps.map(([a, b]) => span(a, b));
   const filled = line.gaps.reduce((sum, [a, b]) => sum + b - a, 0);
-  let told = "no gap";
-  if (gaps.length) told = gaps.length > 1 ? `${gaps.length} gaps, ${count.format(filled)} characters` : `gap ${gaps[0]}`;
+  let told = gaps.length ? `${gaps.length > 1 ? "gaps" : "gap"} ${gaps.join(", ")}` : "no gap";
+  if (gaps.length > 3) told = `${gaps.length} gaps, ${count.format(filled)} characters`;
   const words = el("div", "", `${line.members.length} chunks joined, ${told}`);
   words.title = gaps.length ? `Gaps: ${gaps.join(", ")}` : "The chunks touch or overlap";
   const chips = el("div", "chips");
-  line.members.forEach((member) => chips.append(chip(member)));
-  box.append(words, chips);
+  line.members.forEach((member) => {
+    const one = chip(member);
+    one.title = `Characters ${span(member.start, member.end)}`;
+    chips.append(one);
+  });
+  box.append(words, spans(line), chips);
   return box;
 }
 
@@ -107,7 +127,7 @@ function card(line, column) {
   node.tabIndex = -1;
   node.setAttribute("role", "button");
   node.dataset.ids = (line.members ? line.members.map((m) => m.id) : [line.id]).join("\n");
-  node.dataset.item = line.item;
+  node.dataset.document = column.unit === "item" ? line.id : line.document;
   node.dataset.pick = line.id;
   const top = el("div", "top");
   top.append(el("span", "rank", line.rank));
@@ -193,7 +213,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
   root.replaceChildren(strip(data.strip, reveal), board);
 
   const cards = [...root.querySelectorAll(".card")];
-  const holds = (node, id) => node.dataset.ids.split("\n").includes(id);
+  // What is selected is a chunk, or an item: then its id is that of the document, which begins a chunk's.
+  const documentOf = (id) => id.replace(/:\d+-\d+$/, "");
+  const names = (node, id) => node.dataset.ids.split("\n").includes(id);
+  const ofItem = (node) => node.closest(".column").dataset.unit === "item";
+  const holds = (node, id) => (ofItem(node) ? documentOf(id) : id) === node.dataset.document || names(node, id);
   const mark = () => {
     cards.forEach((node) => {
       const on = state.selected !== null && holds(node, state.selected);
@@ -214,20 +238,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
     });
   };
   const pick = (node) => {
-    if (node.closest(".column").dataset.unit === "item") return;
-    const id = node.dataset.pick;
-    state.selected = state.selected !== null && holds(node, state.selected) ? null : id;
+    state.selected = state.selected !== null && names(node, state.selected) ? null : node.dataset.pick;
     mark();
     show();
     setTriggerValue("select", { id: state.selected });
   };
   const hover = (node) => {
-    const item = node && node.closest(".column").dataset.unit === "item";
     const ids = node ? node.dataset.ids.split("\n") : [];
-    cards.forEach((other) => {
-      const same = node && (item ? other.dataset.item === node.dataset.item : ids.some((id) => holds(other, id)));
-      other.classList.toggle("hover", Boolean(same));
-    });
+    cards.forEach((other) => other.classList.toggle("hover", ids.some((id) => holds(other, id))));
   };
   const step = (node, key) => {
     const column = node.closest(".column");

@@ -30,8 +30,8 @@ def rank_columns(
 ) -> None:
     """Draw the strip and the columns of `core.report.tables`.
 
-    `on_select` hears the id of the chunk clicked (None: the selection was taken back), `on_more` that
-    longer columns are wanted.
+    `selected` and what `on_select` hears are the id of a chunk, or of an item for all its chunks (None:
+    the selection was taken back); `on_more` hears that longer columns are wanted.
     """
 
     def picked() -> None:

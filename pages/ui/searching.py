@@ -15,6 +15,7 @@ from core.report.tables import moved, movement_sentence
 from core.settings import SearchSettings
 from core.trace import Trace
 from pages.ui import state
+from pages.ui.plain import counted
 
 
 def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace:
@@ -23,7 +24,9 @@ def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace
     if shown is None or shown.query != query or shown.corpus is not corpus:
         with st.spinner("Searching …", show_time=True):
             found = search(corpus, query, settings)
-        state.set_trace(found)
+        # Said from the first search on, so that the columns do not move down at the first change.
+        spent = sum(found.record.milliseconds.values()) / 1_000
+        state.set_trace(found, f"Searched {counted(len(corpus), 'chunk')} in {spent:.2f} seconds.")
         return found
     if shown.settings == settings:
         return shown
@@ -32,7 +35,7 @@ def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace
     except NeedsSearch as reason:
         with st.spinner("Searching again …", show_time=True):
             found = search(corpus, query, settings)
-        how = f"Searched again because the record does not hold: {', '.join(reason.reasons)}"
+        how = f"Searched again, as the recorded search does not cover {', '.join(reason.reasons)}"
     counts = moved(shown, found)
     told = f"{how}: {movement_sentence(counts)}."
     if not any(counts.values()):

@@ -9,14 +9,16 @@ import streamlit as st
 
 from core.collection import Collection, create, list_collections, open_collection, remember, remembered
 from core.errors import CollectionError, SettingsError
+from core.report.find import find_chunks
 from core.report.tables import Reader
 from core.sample import ensure_sample
 from core.settings import IndexSettings, SearchSettings, Settings
 from core.text import Analyzer
-from core.trace import Trace
+from core.trace import CorpusView, Trace
 
 QUERY_BOX = "query_box"
 PAST_BOX = "past_box"
+PICK_BOX = "pick_words"
 _LINK_FIELDS = frozenset(spec.name for spec in fields(SearchSettings))
 _LAST = "last_collection"
 _DEFAULTS = "settings"  # ?settings=default: a link that changes nothing, but says so
@@ -69,6 +71,7 @@ def _choose(found: Collection) -> None:
         "rs_before",
         "rs_lines",
         "rs_reader",
+        "rs_found",
     ):
         st.session_state.pop(key, None)
     st.session_state.pop(QUERY_BOX, None)
@@ -229,12 +232,22 @@ def change() -> str:
 
 
 def selected() -> str | None:
-    """The id of the chunk that is marked in every column."""
+    """The id of what is marked in every column: a chunk, or an item with all its chunks."""
     return st.session_state.get("rs_selected")
 
 
-def select(chunk_id: str | None) -> None:
-    st.session_state["rs_selected"] = chunk_id
+def select(chosen: str | None) -> None:
+    """Mark this; a list of chunks found by their words has served then."""
+    st.session_state["rs_selected"] = chosen
+    st.session_state[PICK_BOX] = ""
+
+
+def found_chunks(corpus: CorpusView, words: str) -> list[int]:
+    """`find_chunks`, looked up once for the same words: every click draws the list again."""
+    held = st.session_state.get("rs_found")
+    if held is None or held[0] is not corpus or held[1] != words:
+        held = st.session_state["rs_found"] = (corpus, words, find_chunks(corpus, words))
+    return held[2]
 
 
 def lines_shown() -> int:

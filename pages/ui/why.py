@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
-from itertools import islice
 
 import streamlit as st
 
 from core.explanation import Explanation, explain, number, stage_title
-from core.report.tables import Reader, chunk_hue, chunk_label
+from core.report.find import around, chunks_of_item
+from core.report.tables import Reader, chunk_label, flow_rows
 from core.trace import Trace
 from pages.ui import draw, state
+from pages.ui.plain import counted
 
 CHUNKS_PAGE = "pages/chunks.py"
-_LISTED = 300  # documents in one list: more makes a browser slow
+_LISTED = 12  # chunks in one list
 
 
 def why(trace: Trace, reader: Reader, position: int, open_page: bool) -> None:
@@ -122,44 +123,70 @@ def _passage(trace: Trace, found: Explanation) -> None:
     )
 
 
-def chunk_picker(trace: Trace, reader: Reader, select: Callable[[str], None]) -> None:
-    """Choose any chunk of the corpus, in the result or not: by document, then by number."""
-    corpus = trace.corpus
-    items: Sequence[int] = range(len(corpus.item_ids))
-    if len(items) > _LISTED:
-        named = st.text_input(
-            "Document name",
-            key="pick_name",
-            placeholder="Any chunk: type a part of its document's name …",
-        ).casefold()
-        found = (
-            at
-            for at in items
-            if named in f"{corpus.item_titles[at]}\n{corpus.item_names[at]}".casefold()
-        )
-        items = list(islice(found, _LISTED))
-    chosen = st.selectbox(
-        "Document",
-        items,
-        format_func=lambda item: f"{reader.item(item)['label']} · {reader.item(item)['title']}",
-        key="pick_item",
-        index=None,
-        placeholder="Any chunk: choose its document …",
+def chunk_search(trace: Trace) -> bool:
+    """Find any chunk by its words; whether something is asked for, which is then listed."""
+    words = st.text_input(
+        "Find any chunk, in the result or not",
+        key=state.PICK_BOX,
+        placeholder="Find any chunk, in the result or not: its words, its document's name, or its label, "
+        "such as B4",
         label_visibility="collapsed",
+        help="Chunks that hold every word, in letters as written but for case. Choose one to see why it "
+        "is in the result, or at which stage it was lost.",
     )
-    if chosen is None:
-        return
-    first = int(corpus.item_of.searchsorted(chosen))
-    stop = int(corpus.item_of.searchsorted(chosen, side="right"))
-    if first == stop:
-        st.caption("This document has no chunks.")
-        return
-    number_of = st.number_input(
-        f"Chunk of this document, 1 to {stop - first:,}", 1, stop - first, key=f"pick_chunk_{chosen}"
-    )
-    position = first + int(number_of) - 1
-    st.html(
-        f'<p class="rs-quiet">{draw.chip(chunk_label(corpus, position), chunk_hue(position))} '
-        f"{escape(corpus.chunk(position).text[:160])}</p>"
-    )
-    st.button("Explain this chunk", key="pick_go", on_click=select, args=(corpus.chunk_id(position),))
+    if not words.strip():
+        return False
+    found = state.found_chunks(trace.corpus, words)
+    if not found:
+        draw.text("No chunk holds all these words.", "rs-quiet")
+    _chunk_list(trace, found, words)
+    return True
+
+
+def item_chunks(trace: Trace, reader: Reader, item: int) -> None:
+    """An item, and what became of each of its chunks."""
+    facts = reader.item(item)
+    listed = trace.stage("items")
+    place = listed.ranking.positions.tolist()
+    draw.text(f"{facts['label']} {facts['title']}", "rs-why-title")
+    if item in place:
+        draw.text(
+            f"This item is {place.index(item) + 1:,} of {len(place):,}. Its chunks, in the order of its text:",
+            "rs-why-sentence",
+        )
+    else:
+        draw.text(f"This item does not go on to stage two: {listed.note or 'others rank above it'}.")
+    _chunk_list(trace, chunks_of_item(trace.corpus, item), trace.query)
+
+
+def _chunk_list(trace: Trace, positions: Sequence[int], words: str) -> None:
+    """Chunks with a button each to explain it, and what became of it."""
+    for row in flow_rows(trace, positions[:_LISTED]):
+        position = row["position"]
+        rank, lost = row["ranks"].get("passages"), row["lost"]
+        fate = (
+            f"in passage {rank:,}"
+            if rank
+            else f"lost at {stage_title(lost)}"
+            if lost
+            else "in no index's list"
+        )
+        title = trace.corpus.item_titles[trace.corpus.item_of[position]]
+        with st.container(
+            horizontal=True, vertical_alignment="center", gap="small", key=f"pick_row_{position}"
+        ):
+            st.button(
+                chunk_label(trace.corpus, position),
+                key=f"pick_{position}",
+                help="Why is it here, or where was it lost?",
+                on_click=state.select,
+                args=(trace.corpus.chunk_id(position),),
+            )
+            piece = around(trace.corpus.chunk(position).text, words)
+            st.html(
+                f'<div class="rs-pick"><b>{escape(title)}</b> {escape(piece)} '
+                f'<span class="rs-quiet">· {escape(fate)}</span></div>'
+            )
+    if len(positions) > _LISTED:
+        more = len(positions) - _LISTED
+        draw.text(f"{counted(more, 'more chunk')} not listed: more words find fewer.", "rs-quiet")

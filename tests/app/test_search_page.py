@@ -14,7 +14,7 @@ import core.sample
 from core.collection import Collection, open_collection
 from core.extras import register_index, unregister_index
 from core.protocols import Positions
-from core.settings import SearchSettings, Settings
+from core.settings import ChunkSettings, IndexSettings, SearchSettings, Settings
 from core.trace import Ranking
 from core.types import Chunk
 from tests.app.conftest import add, columns_data, shown_text
@@ -254,7 +254,7 @@ def test_controls_that_move_nothing_for_one_reason_say_it_once(
 def test_what_the_record_does_not_hold_is_searched_again(machines: Collection, open_page: Open) -> None:
     page = open_page(q="bearing grease")
     page.number_input(key="set_bm25_k1").set_value(0.5).run()
-    assert "Searched again because the record does not hold: BM25 k1" in shown_text(page)
+    assert "Searched again, as the recorded search does not cover BM25 k1: " in shown_text(page)
 
 
 def test_a_change_that_moves_nothing_says_so(machines: Collection, open_page: Open) -> None:
@@ -315,8 +315,8 @@ def test_a_link_restores_settings_and_saves_nothing_until_a_change(
 
 def test_the_link_on_the_page_restores_what_is_on_show(machines: Collection, open_page: Open) -> None:
     page = open_page(q="bearing", k_rrf="7")
-    link = next(code.value for code in page.code if code.value.startswith("?"))
-    assert link == "?collection=Machines&q=bearing&k_rrf=7"
+    link = next(code.value for code in page.code if "?" in code.value)
+    assert link.endswith("?collection=Machines&q=bearing&k_rrf=7")
     machines.save_settings(Settings(search=SearchSettings(k_rrf=3)))
     plain = open_page(settings="default")
     assert slider(plain, "k_rrf").value == 60
@@ -348,11 +348,30 @@ def test_settings_come_in_as_toml(machines: Collection, open_page: Open) -> None
     ).run()
     page.button(key="use_import").click().run()
     assert machines.settings().search == SearchSettings(k_rrf=5, merge=False)
+    assert "These settings are in use." in shown_text(page)
+    assert not [button for button in page.button if button.key == "use_import"]
     page.file_uploader(key="import_settings").set_value(
         [("s.toml", b"k_rrf = [", "application/toml")]
     ).run()
-    page.button(key="use_import").click().run()
     assert "These settings cannot be used: not TOML" in shown_text(page)
+
+
+def test_imported_index_settings_wait_until_the_collection_is_indexed_again(
+    machines: Collection, open_page: Open
+) -> None:
+    page = open_page(q="bearing")
+    wanted = Settings(IndexSettings(chunking=ChunkSettings(size=300)), SearchSettings(k=2)).to_toml()
+    page.file_uploader(key="import_settings").set_value(
+        [("s.toml", wanted.encode(), "application/toml")]
+    ).run()
+    page.button(key="use_import").click().run()
+    assert "In use, but for how documents are cut and indexed" in shown_text(page)
+    assert [info.value for info in page.info] == [
+        "Not in the index yet: size. Index again to search with these settings."
+    ]
+    page.button(key="reindex").click().run()
+    assert machines.settings() == Settings.from_toml(wanted)
+    assert "These settings are in use." in shown_text(page)
 
 
 def test_another_analyzer_waits_until_the_collection_is_indexed_again(
@@ -404,10 +423,39 @@ def test_why_tells_where_a_chunk_outside_the_result_was_lost(
     machines: Collection, open_page: Open
 ) -> None:
     page = open_page(q="bearing grease", k="1")
-    page.selectbox(key="pick_item").select_index(2).run()
-    page.button(key="pick_go").click().run()
+    page.text_input(key="pick_words").set_value("driver LAMP").run()
+    found = [button for button in page.button if button.key.startswith("pick_")]
+    assert [button.label for button in found] == ["C1"]
+    assert "A lamp flickers" in shown_text(page)
+    assert "lost at Kept" in shown_text(page)
+    found[0].click().run()
+    assert page.text_input(key="pick_words").value == ""
     assert "It is not in the result: lost at Kept" in shown_text(page)
     assert columns_data(page)["selected"].startswith(machines.documents().ids[2])
+
+
+def test_a_chunk_that_is_not_there_is_not_found(machines: Collection, open_page: Open) -> None:
+    page = open_page(q="bearing grease")
+    page.text_input(key="pick_words").set_value("lamp seal").run()
+    assert "No chunk holds all these words." in shown_text(page)
+    assert not [button for button in page.button if button.key.startswith("pick_")]
+
+
+def test_a_selected_item_tells_what_became_of_each_of_its_chunks(
+    machines: Collection, open_page: Open
+) -> None:
+    page = open_page(q="bearing grease", merge="false", per_item="1")
+    pumps = column(page, "items")["lines"].index(
+        next(line for line in column(page, "items")["lines"] if line["name"] == "pumps.md")
+    )
+    page.session_state["rs_selected"] = column(page, "items")["lines"][pumps]["id"]
+    page.run()
+    told = shown_text(page)
+    assert f"This item is {pumps + 1} of 3." in told
+    labels = [button.label for button in page.button if button.key.startswith("pick_")]
+    assert labels == ["A1", "A2"]
+    assert sum(told.count(fate) for fate in ("in passage", "lost at Kept")) == 2
+    assert told.count("lost at Kept") == 1
 
 
 def test_a_selection_is_forgotten_with_its_collection(machines: Collection, open_page: Open) -> None:

@@ -76,6 +76,68 @@ def test_search_select_and_explain(visit: Visit, server: str, bearings: str) -> 
     assert (visit.outside, visit.errors) == ([], [])
 
 
+def test_an_item_card_marks_all_its_chunks(visit: Visit, server: str, bearings: str) -> None:
+    page = search(visit, server, bearings, "bearing grease", settings="default", merge="false")
+    pumps = page.locator(".column[data-name=items] .card", has_text="pumps.md")
+    letter = pumps.locator(".chip").inner_text()
+    pumps.click()
+    expect(page.get_by_text("Its chunks, in the order of its text")).to_be_visible()
+    for column, marked in (("items", 1), ("bm25", 1), ("vector", 2), ("fused", 2), ("passages", 2)):
+        selected = page.locator(f".column[data-name={column}] .card.selected .chip")
+        expect(selected).to_have_count(marked)
+        assert all(label.startswith(letter) for label in selected.all_inner_texts())
+    # One of its chunks: that one alone from then on, and its item.
+    page.locator(".column[data-name=vector] .card.selected").last.click()
+    expect(page.locator(".column[data-name=vector] .card.selected")).to_have_count(1)
+    expect(pumps).to_have_attribute("aria-pressed", "true")
+    pumps.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".column[data-name=vector] .card.selected")).to_have_count(2)
+    page.keyboard.press("Enter")
+    expect(page.locator(".card.selected")).to_have_count(0)
+
+
+def test_a_passage_shows_its_chunks_and_gaps_to_scale(visit: Visit, server: str, bearings: str) -> None:
+    page = search(visit, server, bearings, "bearing grease", settings="default")
+    passage = page.locator(".column[data-name=passages] .card", has_text="chunks joined")
+    bar = passage.locator(".spans")
+    parts = [part.bounding_box() for part in bar.locator(".span").all()]
+    whole = bar.bounding_box()
+    assert len(parts) == 2
+    assert whole
+    assert all(part and part["width"] > 10 for part in parts)
+    assert abs(sum(part["width"] for part in parts if part) / whole["width"] - 1) < 0.05
+    expect(passage).to_contain_text(re.compile(r"2 chunks joined, (no gap|gap \d+–\d+)"))
+
+
+def test_a_chunk_is_found_by_its_words_and_explained(visit: Visit, server: str, bearings: str) -> None:
+    page = search(visit, server, bearings, "bearing grease", settings="default", k="1")
+    box = page.locator(".st-key-pick_words input")
+    box.fill("flickers")
+    box.press("Enter")
+    page.locator("[class*=st-key-pick_row_]").get_by_role("button", name="C1").click()
+    expect(page.locator(".rs-why-sentence")).to_contain_text("It is not in the result: lost at Kept")
+    expect(box).to_have_value("")
+
+
+def test_work_that_goes_on_is_seen_and_the_columns_stay_where_they_are(
+    visit: Visit, server: str, bearings: str
+) -> None:
+    page = search(visit, server, bearings, "bearing grease", settings="default")
+    expect(page.locator(".rs-change")).to_contain_text("Searched 4 chunks in")
+    board = page.locator(".board").bounding_box()
+    page.locator(".st-key-row_set_k_rrf input[type=range]").press("ArrowLeft")
+    expect(page.locator(".rs-change")).to_contain_text("Recomputed")
+    assert page.locator(".board").bounding_box() == board
+    page.get_by_role("button", name="Reset all").click()
+    expect(page.locator(".column[data-name=fused] .formula").first).to_have_text("1/(60+1)")
+    line = "getComputedStyle(document.querySelector('.stApp'), '::before').animationName"
+    page.evaluate("document.querySelector('.stApp').dataset.testScriptState = 'running'")
+    assert "rs-busy" in page.evaluate(line)
+    page.evaluate("document.querySelector('.stApp').dataset.testScriptState = 'notRunning'")
+    assert page.evaluate(line) == "none"
+
+
 def test_a_slider_changes_scores_and_the_change_survives_a_refresh(
     visit: Visit, server: str, bearings: str
 ) -> None:

@@ -169,7 +169,7 @@ def test_moved_counts_ranks_entries_and_scores(trace: Trace) -> None:
         ((0, 0, 0, 0), "no result moved"),
         ((0, 0, 0, 4), "scores changed, no result moved"),
         ((1, 0, 0, 4), "1 result moved"),
-        ((3, 1, 2, 0), "3 results moved, 1 is new, 2 left"),
+        ((3, 1, 2, 0), "3 results moved, 1 is new, 2 dropped out"),
     ],
 )
 def test_movement_in_words(counts: tuple[int, ...], told: str) -> None:
