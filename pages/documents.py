@@ -13,9 +13,9 @@ from core.corpus import Corpus
 from core.errors import RankscopeError
 from core.sample import sample_files
 from pages.ui import draw, resources, state
-from pages.ui.collections import collection_bar, take_said
+from pages.ui.collections import collection_bar, say, take_said
 from pages.ui.frame import frame
-from pages.ui.index_bar import ask, index_bar
+from pages.ui.index_bar import index_bar
 from pages.ui.links import open_document
 from pages.ui.listing import documents_of
 from pages.ui.plain import counted, plain
@@ -141,12 +141,16 @@ def _actions(
 
 
 def _delete(collection: Collection, selected: list[FileInfo]) -> None:
+    """The index that is served follows by itself: nothing of it has to be made again."""
+    deleted = 0
     for one in selected:
         try:
             collection.remove(one.file_hash)
+            deleted += 1
         except RankscopeError as error:
             state.notify(str(error))
-    ask()
+    if deleted:
+        say(f"Deleted {counted(deleted, 'file')}.")
 
 
 def _chunk_counts(collection: Collection, documents: DocumentsOfVersion) -> dict[str, int] | None:

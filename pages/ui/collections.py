@@ -44,6 +44,11 @@ def collection_bar(collection: Collection) -> None:
             )
 
 
+def say(text: str) -> None:
+    """Have `take_said` say it at the next run."""
+    st.session_state[_SAID] = (text, "info")
+
+
 def take_said() -> None:
     """What became of the last action, said once."""
     if said := st.session_state.pop(_SAID, None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import secrets
 import threading
 import time
 from collections import Counter, deque
@@ -103,7 +104,8 @@ def add_files(files: Sequence[tuple[str, bytes]], collection: Collection) -> Non
 
 
 def _choose_files(limits: Limits, disabled: bool) -> list[Incoming]:
-    turn = st.session_state.setdefault("upload_turn", 0)
+    # Not from 0: after a restart of the server the browser would show files that the server has lost.
+    turn = st.session_state.setdefault("upload_turn", secrets.randbelow(10**9))
     with st.container(horizontal=True, vertical_alignment="center", key="upload_head"):
         kind = st.segmented_control(
             "What to upload", ["Files", "Folder"], default="Files", key="upload_kind",

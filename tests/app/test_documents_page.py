@@ -379,7 +379,8 @@ def test_deleting_asks_and_takes_the_file_out_of_the_index(
 
     assert names(machines) == ["pumps.md", "lamps.md"]
     assert [row["Name"] for row in listed(test)] == ["pumps.md", "lamps.md"]
-    assert "of 2 documents." in shown_text(test)
+    assert "Deleted 1 file." in shown_text(test)
+    assert "Index up to date: 3 chunks, model all-MiniLM-L6-v2." in [one.value for one in test.caption]
 
 
 def test_after_a_restart_the_index_on_disk_serves_what_it_holds(
