@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -41,7 +41,9 @@ def search_controls(signals: Sequence[str], indexes: Sequence[str]) -> DeltaGene
             help="Set every search setting to its default",
         )
     loss = st.empty()
-    for title, group in knobs(settings, signals, indexes):
+    groups = knobs(settings, signals, indexes)
+    _mark([knob.path for _, group in groups for knob in group if knob.value != knob.default])
+    for title, group in groups:
         differing = [knob for knob in group if knob.value != knob.default]
         mark = f" :blue-badge[{len(differing)} changed]" if differing else ""
         with st.expander(title + mark, expanded=title in _OPEN or bool(differing), key=f"group_{title}"):
@@ -59,6 +61,16 @@ def search_controls(signals: Sequence[str], indexes: Sequence[str]) -> DeltaGene
                     args=(differing,),
                 )
     return loss
+
+
+def _mark(paths: Iterable[str]) -> None:
+    """Labels of numbers that differ from their defaults stand out.
+
+    By style: Markdown in a label is read out sign by sign, and a longer label would make the row grow
+    and move the slider under the hand.
+    """
+    rows = ", ".join(f".st-key-row_{widget_key(path)} label p" for path in paths)
+    st.html(f"<style>{rows or '.none'} {{ color: #2f7fd6; font-weight: 700; }}</style>")
 
 
 def _reset(group: list[Knob]) -> None:
@@ -83,18 +95,16 @@ def _controls(group: list[Knob], idle: str) -> None:
 
 def _control(knob: Knob) -> None:
     key = widget_key(knob.path)
-    label = f"**{_part_title(knob.part)}**" if knob.path.endswith(".on") else knob.label
+    label = _part_title(knob.part) if knob.path.endswith(".on") else knob.label
     help = f"{knob.help} Default: {_shown(knob.default)}."
     if knob.idle:
         help += f" **Moves nothing now: {knob.idle}.**"
-    changed = knob.value != knob.default
     common: dict[str, Any] = {"disabled": bool(knob.idle), "help": help}
     if isinstance(knob.default, (int, float)) and not isinstance(knob.default, bool):
-        # The label stays as long as it is: a row that grew would move the slider under the hand.
-        _number(knob, key, f":blue[**{label}**]" if changed else label, common)
+        _number(knob, key, label, common)
         return
-    if changed:
-        label += f" :gray[· default {_shown(knob.default)}]"
+    if knob.value != knob.default:
+        label += f" · default {_shown(knob.default)}"
     show(key, knob.value)
     change: dict[str, Any] = {"key": key, "on_change": lambda: _change(knob.path, st.session_state[key])}
     if isinstance(knob.default, bool):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -249,6 +250,18 @@ def test_controls_that_move_nothing_for_one_reason_say_it_once(
         "These move nothing: two stages are off.",  # the score fusion
         "These move nothing: vectors are searched exactly.",
     ]
+
+
+def test_what_differs_from_the_defaults_is_marked_and_labels_are_read_out_as_words(
+    machines: Collection, open_page: Open
+) -> None:
+    page = open_page(k_rrf="7", two_stage="false", **{"indexes.bm25.weight": "2"})
+    marks = [element.proto.body for element in page.get("html") if "row_set_k_rrf" in element.proto.body]
+    assert len(marks) == 1
+    assert set(re.findall(r"st-key-row_set_(\w+)", marks[0])) == {"k_rrf", "indexes_bm25_weight"}
+    labels = [one.label for kind in ("toggle", "slider", "selectbox") for one in page.get(kind)]
+    assert {"Two stages · default on", "BM25", "k_rrf"} <= set(labels)
+    assert not [label for label in labels if re.search(r"[*:`\[]", label)]
 
 
 def test_what_the_record_does_not_hold_is_searched_again(machines: Collection, open_page: Open) -> None:
