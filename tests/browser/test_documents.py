@@ -49,6 +49,14 @@ def select_row(page: Page, number: int) -> None:
     canvas.click(position={"x": 18, "y": 35 + 35 * number + 17}, force=True)
 
 
+def slow_files(folder: Path) -> list[Path]:
+    """150 files that take seconds to read and hold next to nothing."""
+    paths = [folder / f"{number:03}.html" for number in range(150)]
+    for path in paths:
+        path.write_text("<p></p>" * 10_000 + f"<p>Text of {path.name}.</p>")
+    return paths
+
+
 @pytest.fixture
 def stored(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Lets the test look into the server's data folder."""
@@ -141,9 +149,7 @@ def test_a_page_reloaded_while_files_are_read_or_indexed_goes_on(
     visit: Visit, server: str, stored: Path, tmp_path: Path
 ) -> None:
     make_collection(stored, "Reloaded", {})
-    paths = [tmp_path / f"{number:03}.txt" for number in range(150)]
-    for path in paths:
-        path.write_text(f"Text of {path.name}.")
+    paths = slow_files(tmp_path)
     page = open_documents(visit, server, "Reloaded")
     choose(page, paths)
     add(page)
@@ -158,9 +164,7 @@ def test_a_page_reloaded_while_files_are_read_or_indexed_goes_on(
 
 def test_stop_keeps_what_was_added(visit: Visit, server: str, stored: Path, tmp_path: Path) -> None:
     make_collection(stored, "Stopped", {})
-    paths = [tmp_path / f"{number:03}.txt" for number in range(150)]
-    for path in paths:
-        path.write_text(f"Text of {path.name}.")
+    paths = slow_files(tmp_path)
     page = open_documents(visit, server, "Stopped")
     choose(page, paths)
     add(page)
