@@ -62,7 +62,8 @@ def _run(place: DeltaGenerator, collection: Collection, order: resources.Order) 
     def meanwhile() -> None:
         wanted()
         done, total = order.progress
-        meter.say(done, max(total, 1), f"Indexing in another window · {done:,} of {total:,}")
+        count = f" · {done:,} of {total:,}" if total else ""
+        meter.say(done, max(total, 1), f"Indexing in another window{count}")
 
     try:
         made = resources.build(collection, order.settings, told, meanwhile)
