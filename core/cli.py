@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import runpy
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,11 +55,11 @@ def ui(
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
     """Open the app."""
-    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py")]
-    command += ["--server.port", str(port), "--server.address", host]
-    command += ["--server.headless", "false" if browser else "true"]
-    # Streamlit reads .streamlit/config.toml from the working folder.
-    raise typer.Exit(subprocess.call(command, cwd=ROOT))
+    sys.argv = ["streamlit", "run", str(ROOT / "app.py"), "--server.port", str(port)]
+    sys.argv += ["--server.address", host, "--server.headless", "false" if browser else "true"]
+    os.chdir(ROOT)  # Streamlit reads .streamlit/config.toml from the working folder
+    # In this process, not a child: what stops `rankscope ui` stops the server.
+    runpy.run_module("streamlit", run_name="__main__", alter_sys=True)
 
 
 @app.command()

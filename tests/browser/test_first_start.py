@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,6 +38,8 @@ def fresh(tmp_path: Path) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(timeout=20)
+        with pytest.raises(urllib.error.URLError):  # stopping the command stops the server
+            urllib.request.urlopen(address, timeout=2)
 
 
 def test_the_sample_is_searchable_within_three_minutes(browser: Browser, fresh: str) -> None:
