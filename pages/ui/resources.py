@@ -16,6 +16,7 @@ from core.report.loss import vector_loss
 from core.settings import IndexSettings, SearchSettings
 from core.vectors_cache import VectorCache, shared_cache
 
+_SERVED = 4  # collections whose corpora stay in memory; others are read from disk when they are asked for
 _WAIT = 0.5  # seconds between two looks at whether another window's indexing is done
 
 
@@ -73,7 +74,11 @@ class _Shelf:
             )
             if (one, digest) not in held
         }
-        self.served[str(collection.folder)] = _Served(corpus, documents.version, len(waiting))
+        with self._lock:
+            self.served.pop(str(collection.folder), None)
+            self.served[str(collection.folder)] = _Served(corpus, documents.version, len(waiting))
+            while len(self.served) > _SERVED:
+                self.served.pop(next(iter(self.served)))
 
 
 @st.cache_resource(show_spinner=False)
@@ -173,6 +178,9 @@ def build(
     try:
         before = _shelf().get(collection)
         documents = collection.documents()
+        wanted = (documents.version, index_settings)
+        if before and not before.waiting and (before.version, before.corpus.settings) == wanted:
+            return before.corpus  # another window built it while this one waited
         made = build_corpus(collection, index_settings, progress, before.corpus if before else None)
         _shelf().put(collection, made, documents)
         return made

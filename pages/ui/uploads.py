@@ -408,14 +408,14 @@ def _failures(failed: Sequence[Outcome]) -> None:
 
 
 def _row(outcome: Outcome) -> dict[str, Any]:
-    counted = None if outcome.failed or outcome.status == "already here" else outcome
+    shown = None if outcome.failed or outcome.status == "already here" else outcome
     return {
         "File": outcome.name,
         "Result": outcome.status,
-        "Documents": counted and counted.documents,
-        "Pages": (counted and counted.pages) or None,
-        "Characters": counted and counted.characters,
-        "Headings": counted and counted.headings,
+        "Documents": shown and shown.documents,
+        "Pages": (shown and shown.pages) or None,
+        "Characters": shown and shown.characters,
+        "Headings": shown and shown.headings,
         "Encoding": outcome.encoding,
         "Notes": outcome.message,
     }
