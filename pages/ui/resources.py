@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -105,7 +106,15 @@ def loss(corpus: Corpus, settings: SearchSettings) -> float | None:
 @st.cache_resource(show_spinner=False)
 def warm(model_id: str) -> None:
     """Let the model load while the person still types: its first use takes seconds."""
-    threading.Thread(target=embedder(model_id).embed_query, args=("warm",), daemon=True).start()
+    threading.Thread(target=_use_first, args=(embedder(model_id),), daemon=True).start()
+
+
+def _use_first(model: Embedder) -> None:
+    model.embed_query("warm")
+    # Streamlit collects garbage after every run of a page, also of one cut short. Looking each time
+    # through all that the model's libraries brought holds every window up for a quarter of a second.
+    gc.collect()
+    gc.freeze()
 
 
 def corpus(collection: Collection) -> Corpus | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import re
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from core.protocols import Positions
 from core.settings import ChunkSettings, IndexSettings, SearchSettings, Settings
 from core.trace import Ranking
 from core.types import Chunk
+from pages.ui import resources
 from tests.app.conftest import add, columns_data, shown_text
 
 Open = Callable[..., AppTest]
@@ -209,6 +212,21 @@ def test_past_queries_are_listed_once_and_run_again(machines: Collection, open_p
     assert open_page().selectbox(key="past_box").options == ["seal", "bearing"]
 
 
+def test_a_loaded_model_is_left_out_of_the_garbage_that_every_run_looks_through(
+    machines: Collection, open_page: Open
+) -> None:
+    gc.unfreeze()
+    resources.warm.clear()
+    try:
+        open_page()
+        end = time.monotonic() + 10
+        while not gc.get_freeze_count() and time.monotonic() < end:
+            time.sleep(0.01)
+        assert gc.get_freeze_count() > 1_000
+    finally:
+        gc.unfreeze()
+
+
 # Settings
 
 
@@ -258,7 +276,11 @@ def test_what_differs_from_the_defaults_is_marked_and_labels_are_read_out_as_wor
     page = open_page(k_rrf="7", two_stage="false", **{"indexes.bm25.weight": "2"})
     marks = [element.proto.body for element in page.get("html") if "row_set_k_rrf" in element.proto.body]
     assert len(marks) == 1
-    assert set(re.findall(r"st-key-row_set_(\w+)", marks[0])) == {"k_rrf", "indexes_bm25_weight"}
+    assert set(re.findall(r"st-key-row_set_(\w+)", marks[0])) == {
+        "two_stage",  # which is a switch and has no such row
+        "k_rrf",
+        "indexes_bm25_weight",
+    }
     labels = [one.label for kind in ("toggle", "slider", "selectbox") for one in page.get(kind)]
     assert {"Two stages · default on", "BM25", "k_rrf"} <= set(labels)
     assert not [label for label in labels if re.search(r"[*:`\[]", label)]
