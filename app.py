@@ -14,9 +14,9 @@ from core.explanation import stage_title
 from core.report.figures import flow_positions, rank_flow
 from core.report.tables import Reader, chunk_label, columns, flow_rows, flow_stages, strip
 from core.trace import Trace
-from pages.ui import draw, resources, state
+from pages.ui import draw, links, resources, state
 from pages.ui.controls import index_controls, search_controls
-from pages.ui.frame import frame, has_page
+from pages.ui.frame import frame
 from pages.ui.index_bar import ask as ask_for_index
 from pages.ui.index_bar import index_bar
 from pages.ui.keep import keep_settings, keep_trace
@@ -24,10 +24,9 @@ from pages.ui.plain import plain
 from pages.ui.rank_columns import rank_columns
 from pages.ui.searching import current_trace, indexes_of, signals_of
 from pages.ui.suggest import is_sample, suggestions
-from pages.ui.why import CHUNKS_PAGE, chunk_search, item_chunks, why
+from pages.ui.why import chunk_search, item_chunks, why
 
 _PLAIN_WORDS = re.compile(r"[\w\s,.?'’-]+")  # nothing in it that a label would read as Markdown
-DOCUMENTS_PAGE = "pages/documents.py"
 
 
 def main() -> None:
@@ -87,14 +86,7 @@ def _empty(title: str, what_next: str) -> None:
     with st.container(key="empty_state"):
         draw.text(title, "rs-empty-title")
         draw.text(what_next, "rs-quiet")
-        if has_page(DOCUMENTS_PAGE):
-            st.page_link(
-                DOCUMENTS_PAGE,
-                label="Go to Documents",
-                icon=":material/upload_file:",
-                query_params=state.collection_link(),
-                width="content",
-            )
+        links.link(links.DOCUMENTS, "Go to Documents", ":material/upload_file:")
 
 
 def _query_box(collection: Collection) -> None:
@@ -212,7 +204,7 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
 
 def _why_selected(trace: Trace, reader: Reader, position: int | None, item: int | None) -> None:
     if position is not None:
-        why(trace, reader, position, has_page(CHUNKS_PAGE))
+        why(trace, reader, position)
     elif item is not None:
         item_chunks(trace, reader, item)
     else:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from core.corpus import Corpus
 from core.errors import RankscopeError
+from core.explanation import stage_title
 from core.indexes.checks import checked_ranking
 from core.pipeline.assemble import VECTOR, assemble, probe_depth, rank_items
 from core.protocols import Index, Progress
@@ -147,7 +148,7 @@ def best_chunk_of_each_item(chunks: Ranking, item_of: NDArray[np.int64]) -> Rank
 def _notes(indexes: Mapping[str, Index], query: str) -> list[str]:
     """What our indexes have to say of the query, such as that its tokenizer left nothing of it."""
     return [
-        f"{name}: {note}"
+        f"{stage_title(name)}: {note}"
         for name in BUILT_IN
         if (notes_of := getattr(indexes[name], "query_notes", None))
         for note in notes_of(query)

@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import Literal
 
 import streamlit as st
-from streamlit.errors import StreamlitAPIException
 
 from core.collection import list_collections
-from pages.ui import draw, state
+from pages.ui import draw, links, state
 
 Page = Literal["search", "documents", "chunks"]
 
-_ROOT = Path(__file__).resolve().parents[2]
 _MENU: tuple[tuple[Page, str, str], ...] = (
-    ("search", "Search", "app.py"),
-    ("documents", "Documents", "pages/documents.py"),
-    ("chunks", "Chunks", "pages/chunks.py"),
+    ("search", "Search", links.SEARCH),
+    ("documents", "Documents", links.DOCUMENTS),
+    ("chunks", "Chunks", links.CHUNKS),
 )
 _ICON = str(Path(__file__).parent / "icon.svg")
 _CSS = (Path(__file__).parent / "frame.css").read_text(encoding="utf-8")
@@ -33,27 +31,13 @@ def frame(active: Page) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="frame_header"):
         st.html('<span class="rs-wordmark">Rankscope</span>', width="content")
         for page, label, path in _MENU:
-            _menu_link(page == active, label, path)
+            suffix = "_active" if page == active else ""
+            with st.container(key=f"frame_menu_{page}{suffix}", width="content"):
+                links.link(path, label)
         _collection_picker()
     state.search_settings()  # reads the link, which may be worth a notice
     for notice in state.take_notices():
         draw.notice(notice, "warning")
-
-
-def has_page(path: str) -> bool:
-    """Whether there is such a page to link to."""
-    return (_ROOT / path).exists()
-
-
-def _menu_link(active: bool, label: str, path: str) -> None:
-    if not has_page(path):
-        return
-    with st.container(key=f"frame_menu_{label.lower()}{'_active' if active else ''}", width="content"):
-        try:
-            st.page_link(path, label=label, query_params=state.collection_link(), width="content")
-        except StreamlitAPIException:
-            # A page run by itself (as tests do) has no neighbours to link to.
-            st.caption(label)
 
 
 def _collection_picker() -> None:

@@ -17,7 +17,9 @@ from core.report.loss import vector_loss
 from core.settings import IndexSettings, SearchSettings
 from core.vectors_cache import VectorCache, shared_cache
 
-_SERVED = 4  # collections whose corpora stay in memory; others are read from disk when they are asked for
+_SERVED = (
+    4  # collections whose corpora stay in memory; others are read from disk when they are asked for
+)
 _WAIT = 0.5  # seconds between two looks at whether another window's indexing is done
 
 

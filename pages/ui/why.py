@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -11,15 +12,14 @@ from core.explanation import Explanation, explain, number, stage_title
 from core.report.find import around, chunks_of_item
 from core.report.tables import Reader, chunk_label, flow_rows
 from core.trace import Trace
-from pages.ui import draw, state
+from pages.ui import draw, links, state
 from pages.ui.plain import counted
 
-CHUNKS_PAGE = "pages/chunks.py"
 _LISTED = 12  # chunks in one list
 
 
-def why(trace: Trace, reader: Reader, position: int, open_page: bool) -> None:
-    """The explanation of one chunk. `open_page`: whether there is a page that opens documents."""
+def why(trace: Trace, reader: Reader, position: int) -> None:
+    """The explanation of one chunk."""
     found = explain(trace, position)
     chunk = reader.chunk(position)
     with st.container(horizontal=True, vertical_alignment="center", key="why_head"):
@@ -28,14 +28,7 @@ def why(trace: Trace, reader: Reader, position: int, open_page: bool) -> None:
             f'<div class="rs-why-title">{draw.chip(chunk["label"], chunk["hue"])} {escape(where)}'
             f'<span class="rs-quiet"> · characters {chunk["start"]:,}–{chunk["end"]:,}</span></div>'
         )
-        if open_page:
-            st.page_link(
-                CHUNKS_PAGE,
-                label="Open in document",
-                icon=":material/open_in_new:",
-                query_params=state.document_link(chunk["document"], chunk["start"], chunk["end"]),
-                width="content",
-            )
+        links.open_document("Open in document", chunk["document"], chunk["start"], chunk["end"])
     draw.text(found.sentence, "rs-why-sentence")
     _journey(found)
     left, right = st.columns([3, 2], gap="medium")
@@ -52,14 +45,12 @@ def _journey(found: Explanation) -> None:
     rows = []
     for step in found.steps:
         if not step.on:
-            rows.append((step.title, "off", "", "", step.note))
+            rows.append((step.title, "off", "", step.note))
             continue
         place = f"{step.rank:,} of {step.count:,}" if step.rank else "—"
         told = step.arithmetic if step.rank else f"✕ {step.lost}" if step.lost else step.note
-        rows.append((step.title, place, "" if step.score is None else number(step.score), "", told))
-    draw.table(
-        ("Stage", "Rank", "Score", "How"), [(a, b, c, e) for a, b, c, _, e in rows], numeric=(1, 2)
-    )
+        rows.append((step.title, place, "" if step.score is None else number(step.score), told))
+    draw.table(("Stage", "Rank", "Score", "How"), rows, numeric=(1, 2))
 
 
 def _terms(found: Explanation, trace: Trace) -> None:
@@ -76,7 +67,7 @@ def _terms(found: Explanation, trace: Trace) -> None:
             )
             for term in terms
         ]
-        total = number(sum(term.contribution for term in terms))
+        total = number(math.fsum(term.contribution for term in terms))
         draw.table(
             ("Term", "tf", "df", "idf", "length norm", "contribution"),
             [*rows, ("Sum", "", "", "", "", total)],
