@@ -207,8 +207,8 @@ def test_the_rank_flow_has_a_line_for_each_chunk(visit: Visit, server: str, bear
 def test_text_of_documents_and_queries_shows_letter_by_letter(
     visit: Visit, server: str, home: Path
 ) -> None:
-    make_collection(home, "Hostile", {"hostile.txt": HOSTILE, f"{'<b>x</b>'}.txt": "A bearing."})
-    page = search(visit, server, "Hostile", "TAGTEXT ![q](https://beacon.example.invalid/q.png)")
+    make_collection(home, "Hostile texts", {"hostile.txt": HOSTILE, f"{'<b>x</b>'}.txt": "A bearing."})
+    page = search(visit, server, "Hostile texts", "TAGTEXT ![q](https://beacon.example.invalid/q.png)")
     card = page.locator(".column[data-name=passages] .card", has_text="TAGTEXT")
     card.click()
     expect(page.locator(".st-key-why_text .rs-source")).to_have_text(HOSTILE, use_inner_text=True)

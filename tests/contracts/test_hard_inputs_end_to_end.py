@@ -365,7 +365,7 @@ def test_hard_queries_run_through_everything(hard: Path, mode: str) -> None:
         assert query in queries
         trace = search(corpus, query, settings)
         assert len(trace.stage("bm25").ranking) == 0
-        assert any(note.startswith("bm25: ") for note in trace.notes)
+        assert any(note.startswith("BM25: ") for note in trace.notes)
         fused = trace.stage("fused")
         for column, name in enumerate(fused.inputs):
             assert name != "bm25" or not fused.terms[:, column].any()  # type: ignore[index]
