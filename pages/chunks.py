@@ -227,7 +227,7 @@ def _summary(made: Cut, settings: ChunkSettings, embedder: Embedder) -> None:
     st.html(f'<p data-testid="chunk-count"><b>{counted(len(lengths), "chunk")}</b> · {facts}</p>')
     if settings.overlap and not made.repeated:
         why = (
-            "it repeats text only inside a section that is longer than the size"
+            "text is repeated only inside a section that is longer than the size, as far as there is room"
             if settings.strategy == "headings"
             else "it is an upper bound, and nothing whole fits into it"
         )

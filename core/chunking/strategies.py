@@ -80,6 +80,11 @@ def recursive(
             if begin <= last_start or end <= last_end:
                 resume = last_end  # the overlap leaves no room for what comes next
                 break
+            room = min(overlap, size - ruler.cost(last_end, end))
+            if room > 0 and start < last_end <= begin:
+                # No whole sentence fits the overlap: words do.
+                words = layout.back(last_end, ruler, room, last_start)
+                begin = words if words < last_end else begin
             yield begin, end
             last_start, last_end = begin, end
             if end != found:

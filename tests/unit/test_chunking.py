@@ -364,3 +364,14 @@ def test_no_word_or_sign_is_parted_for_the_sake_of_its_heading(word: str) -> Non
     document = Document("d", "d.md", "d", text, headings)
     spans = split(document, ChunkSettings(strategy="headings", size=21))
     assert word in [text[start:end].split()[-1] for start, end in spans]
+
+
+@pytest.mark.parametrize("strategy", ["recursive", "headings"])
+def test_words_are_repeated_where_no_sentence_fits_the_overlap(strategy: str) -> None:
+    sentence = "A sentence of this length is more than the overlap holds by some way."
+    chunks = cut(plain(" ".join([sentence] * 6)), strategy=strategy, size=100, overlap=30)
+    assert len(chunks) == 6
+    for one, other in pairwise(chunks):
+        repeated = other.removesuffix(sentence).strip()
+        assert 0 < len(repeated) <= 30
+        assert one.endswith(repeated)
