@@ -43,7 +43,10 @@ SetOption = Annotated[
 SettingsOption = Annotated[
     Path | None, typer.Option("--settings", help="Search settings from a TOML file exported before.")
 ]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, help="Lines shown of each stage.")]
+LimitOption = Annotated[
+    int | None,
+    typer.Option("--limit", min=1, help="Lines of each stage; if not given, five, and all in JSON."),
+]
 
 
 @app.command()
@@ -210,7 +213,7 @@ def search(
     collection: CollectionOption = SAMPLE,
     changes: SetOption = None,
     settings: SettingsOption = None,
-    limit: LimitOption = 20,
+    limit: LimitOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Search, and print every stage: what each index found, the fusion, the merged passages."""
@@ -219,7 +222,7 @@ def search(
     with _errors():
         trace = _trace(query, collection, changes, settings)
         found = trace_to_dict(trace, limit)
-    _print(found, as_json, "" if as_json else _as_text(found))
+    _print(found, as_json, "" if as_json else _as_text(found, limit or 5))
 
 
 @app.command()
@@ -389,14 +392,15 @@ def _say_added(row: dict[str, Any]) -> None:
         typer.echo(f"  note: {warning}", err=True)
 
 
-def _as_text(found: dict[str, Any]) -> str:
+def _as_text(found: dict[str, Any], lines_shown: int) -> str:
     lines = [f"note: {note}" for note in found["notes"]]
     for stage in found["stages"]:
         lines.append(
             f"\n{stage['name']} ({stage['kind']}): {stage['count']}{'' if stage['on'] else ', off: ' + stage['note']}"
         )
         lines += [
-            f"  {r['rank']:>3}  {r['score']:.5g}  {r['id']}  {r['name']}" for r in stage["ranking"][:5]
+            f"  {r['rank']:>3}  {r['score']:.5g}  {r['id']}  {r['name']}"
+            for r in stage["ranking"][:lines_shown]
         ]
     lines.append("\nPassages")
     for passage in found["passages"]:

@@ -76,6 +76,9 @@ def test_search_prints_the_trace(files: Path) -> None:
     fused = next(stage for stage in found["stages"] if stage["name"] == "fused")["ranking"][0]
     assert fused["score"] == pytest.approx(sum(part["term"] for part in fused["parts"].values()))
     assert "Passages" in run("search", "pump seal P-17", "-c", "Mine")
+    assert [len(stage["ranking"]) for stage in found["stages"]] == [s["count"] for s in found["stages"]]
+    short = json.loads(run("search", "pump seal P-17", "-c", "Mine", "--limit", "1", "--json"))
+    assert max(len(stage["ranking"]) for stage in short["stages"]) == 1
 
 
 def test_settings_given_on_the_call(files: Path, tmp_path: Path) -> None:
