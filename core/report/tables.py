@@ -96,16 +96,21 @@ def _joined(spans: Sequence[tuple[int, int, str]]) -> list[tuple[int, int]]:
 
 
 def _densest(spans: Sequence[tuple[int, int, str]], width: int) -> int:
-    """Start of the window that holds the most different terms, then the most matches; 0 without any."""
+    """Start of the window that holds the most different terms, closest together; 0 without any.
+
+    Closest together, so that a short card that shows a few lines of it shows them all.
+    """
     best, where = (0, 0), 0
     for index, (start, _, _) in enumerate(spans):
-        inside = []
-        for other in spans[index:]:
-            if other[0] >= start + width * 4 // 5:
+        inside: set[str] = set()
+        reach = start
+        for other, _, term in spans[index:]:
+            if other >= start + width * 4 // 5:
                 break
-            inside.append(other[2])
-        if (len(set(inside)), len(inside)) > best:
-            best, where = (len(set(inside)), len(inside)), start
+            if term not in inside:
+                inside.add(term)
+                reach = other
+        best, where = max((best, where), ((len(inside), start - reach), start), key=lambda one: one[0])
     return where
 
 

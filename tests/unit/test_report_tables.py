@@ -207,3 +207,12 @@ def test_the_rank_flow_draws_a_line_a_chunk_and_a_cross_where_it_is_lost(corpus:
     assert (through.x[-1], through.y[-1], through.marker.symbol[-1]) == ("Passages", 1, "circle")
     assert (lost.x[-1], lost.y[-1], lost.marker.symbol[-1]) == ("Score fusion", 2, "x")
     assert lost.line.width > through.line.width
+
+
+def test_an_excerpt_opens_where_the_terms_stand_together() -> None:
+    """The first part number shares a part with the one asked for; the card must show the latter."""
+    text = " ".join(f"P-{number:03} holds {number} litres." for number in range(80, 100))
+    found = excerpt(text, frozenset(Analyzer().tokens_of("P-087")), Analyzer(), 200)
+    marked = [piece for piece, hit in found.pieces if hit]
+    assert "P-087" in marked[:3]
+    assert "P-081" not in "".join(piece for piece, _ in found.pieces)
