@@ -20,7 +20,7 @@ from core.settings import ChunkSettings
 from core.types import Chunk
 from core.vectors_cache import VectorCache, embed_all, model_key
 
-_LAYOUT = 2  # raise it when equal settings begin to cut otherwise than before
+_LAYOUT = 3  # raise it when equal settings begin to cut otherwise than before
 _COUNT = 1_000  # texts tokenised at a time
 
 
