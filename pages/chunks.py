@@ -13,11 +13,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.chunking import Sizes, SizeTable, size_summary
 from core.collection import Collection, DocumentsOfVersion
+from core.embedding import load_embedder
 from core.errors import RankscopeError
 from core.protocols import Embedder
 from core.settings import ChunkSettings, IndexSettings
 from core.types import Document
-from pages.ui import draw, resources, state
+from core.vectors_cache import shared_cache
+from pages.ui import draw, state
 from pages.ui.chunk_controls import chunk_controls
 from pages.ui.chunk_work import Cut, Survey, cut, known_cut, survey, too_many
 from pages.ui.document_view import Label, draw_document, view_data
@@ -80,7 +82,7 @@ def _model(name: str) -> Embedder | None:
         try:
             # A model that is not on this machine yet is downloaded by its library.
             with st.spinner(f"Loading the model {plain(name)} …", show_time=True):
-                return resources.embedder(name)
+                return load_embedder(name)
         except RankscopeError as error:
             failed = st.session_state["chunk_model_failed"] = (name, str(error))
     draw.notice(failed[1], "error")
@@ -210,7 +212,7 @@ def _cut(opened: _Opened, draft: IndexSettings, embedder: Embedder) -> Cut:
     # A short text is cut before a bar could be read.
     slow = len(opened.document.text) > 200_000 or draft.chunking.strategy == "semantic"
     meter = _meter(draft) if slow else None
-    made = cut(opened.document, opened.digest, draft.chunking, embedder, resources.vector_cache(), meter)
+    made = cut(opened.document, opened.digest, draft.chunking, embedder, shared_cache(), meter)
     if meter:
         meter.clear()
     return made
@@ -384,7 +386,7 @@ def _survey(
     with place.container():
         meter = Meter("Cutting the collection", "documents")
     try:
-        found = survey(documents, draft.chunking, embedder, resources.vector_cache(), meter)
+        found = survey(documents, draft.chunking, embedder, shared_cache(), meter)
     except RankscopeError as error:
         draw.notice(f"The collection cannot be cut: {error}", "error")
         return

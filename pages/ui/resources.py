@@ -1,4 +1,4 @@
-"""What all browsers on this process share: models, the vector cache, the corpora being searched."""
+"""What all browsers on this process share: the corpora being searched, and the indexing asked for."""
 
 from __future__ import annotations
 
@@ -15,23 +15,10 @@ from core.embedding import load_embedder
 from core.protocols import Embedder, Progress
 from core.report.loss import vector_loss
 from core.settings import IndexSettings, SearchSettings
-from core.vectors_cache import VectorCache, shared_cache
 
-_SERVED = (
-    4  # collections whose corpora stay in memory; others are read from disk when they are asked for
-)
+# Collections whose corpora stay in memory; others are read from disk when they are asked for.
+_SERVED = 4
 _WAIT = 0.5  # seconds between two looks at whether another window's indexing is done
-
-
-@st.cache_resource(show_spinner=False, max_entries=4)
-def embedder(model_id: str) -> Embedder:
-    """The embedding model, loaded once per process. Raises EmbeddingError when it cannot be loaded."""
-    return load_embedder(model_id)
-
-
-def vector_cache() -> VectorCache:
-    """The vectors of all collections."""
-    return shared_cache()
 
 
 @dataclass(frozen=True)
@@ -108,7 +95,7 @@ def loss(corpus: Corpus, settings: SearchSettings) -> float | None:
 @st.cache_resource(show_spinner=False)
 def warm(model_id: str) -> None:
     """Let the model load while the person still types: its first use takes seconds."""
-    threading.Thread(target=_use_first, args=(embedder(model_id),), daemon=True).start()
+    threading.Thread(target=_use_first, args=(load_embedder(model_id),), daemon=True).start()
 
 
 def _use_first(model: Embedder) -> None:

@@ -28,7 +28,6 @@ def embedder(home: object, monkeypatch: pytest.MonkeyPatch) -> HashEmbedder:
     """A stand-in of its own, so that what it embeds can be counted."""
     made = HashEmbedder(model_id=DEFAULT_MODEL)
     monkeypatch.setitem(core.embedding._loaded, DEFAULT_MODEL, made)
-    monkeypatch.setattr("pages.ui.resources.embedder", lambda model_id: made)
     return made
 
 
@@ -279,7 +278,7 @@ def test_a_model_that_cannot_be_loaded_is_tried_again_only_when_asked(
             raise EmbeddingError("embedding model 'no-such-model' cannot be loaded")
         return embedder
 
-    monkeypatch.setattr("pages.ui.resources.embedder", load)
+    monkeypatch.setattr("core.embedding.load_embedder", load)
     test = open_page("pages/chunks.py")
     test.text_input(key="chunk_model").set_value("no-such-model").run()
     test.run()
