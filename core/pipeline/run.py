@@ -49,7 +49,6 @@ def record(
         raise TypeError(f"the query is {type(query).__name__}; give a string")
     query = encodable(query)
     indexes = corpus.indexes(settings, progress)
-    clock = _Clock()
     nothing = "" if query.strip() else "type a query to search"
     if nothing or not len(corpus):
         empty = nothing or "the collection has no chunks: add documents first"
@@ -57,86 +56,93 @@ def record(
         searches = dict.fromkeys(indexes, NO_HITS)
         depths: dict[str, int | None] = dict.fromkeys(indexes, None)
         return Record(query, settings, signals, searches, depths, None, {}, (empty,)), indexes
-    notes = _notes(indexes, query)
-    if settings.two_stage:
-        return _record_two_stages(corpus, query, settings, indexes, clock, notes), indexes
-    searches, depths = _search_to_depth(corpus, query, settings, indexes, clock, notes)
-    return Record(query, settings, {}, searches, depths, None, clock.spent, tuple(notes)), indexes
+    asking = _Asking(corpus, query, settings, indexes)
+    return asking.two_stages() if settings.two_stage else asking.one_stage(), indexes
 
 
-def _search_to_depth(
-    corpus: Corpus,
-    query: str,
-    settings: SearchSettings,
-    indexes: Mapping[str, Index],
-    clock: _Clock,
-    notes: list[str],
-) -> tuple[dict[str, Ranking], dict[str, int | None]]:
-    """The best chunks of all items in each index, as many as its depth."""
-    depths: dict[str, int | None] = {name: settings.index(name).depth for name in indexes}
-    searches = {
-        name: clock.time(name, _ask, name, index, len(corpus), notes, query, depths[name])
-        for name, index in indexes.items()
-    }
-    return searches, depths
+class _Asking:
+    """One query put to the indexes of one corpus, with what that took and what is to be said of it."""
 
+    def __init__(
+        self, corpus: Corpus, query: str, settings: SearchSettings, indexes: Mapping[str, Index]
+    ) -> None:
+        self.corpus, self.query, self.settings, self.indexes = corpus, query, settings, indexes
+        self.notes = _notes(indexes, query)
+        self.milliseconds: dict[str, float] = {}
 
-def _record_two_stages(
-    corpus: Corpus,
-    query: str,
-    settings: SearchSettings,
-    indexes: Mapping[str, Index],
-    clock: _Clock,
-    notes: list[str],
-) -> Record:
-    n_items, n_chunks = len(corpus.item_ids), len(corpus)
-    lexical = clock.time("items.lexical", corpus.item_index(settings).search, query, n_items)
-    everything = settings.vector == "exact" and n_chunks <= RECORD_ALL
-    vector_depth = n_chunks if everything else probe_depth(settings, n_chunks)
-    vector = clock.time(VECTOR, indexes[VECTOR].search, query, vector_depth)
-    signals = {"lexical": lexical, "semantic": best_chunk_of_each_item(vector, corpus.item_of)}
-    if not everything and not any(settings.signal(name).on for name in signals):
-        searches, depths = _search_to_depth(corpus, query, settings, indexes, clock, notes)
-        return Record(query, settings, signals, searches, depths, None, clock.spent, tuple(notes))
-    covered: NDArray[np.bool_] | None = None
-    allowed: NDArray[np.int64] | None = None
-    if not everything:
-        items = rank_items(signals, settings).ranking.head(settings.items)
-        covered = np.zeros(n_items, dtype=np.bool_)
-        covered[items.positions] = True
-        allowed = np.flatnonzero(covered[corpus.item_of])
-    searches = {}
-    for name, index in indexes.items():
-        if name == VECTOR and everything:
-            searches[name] = vector
-        elif allowed is not None and not len(allowed):
-            searches[name] = NO_HITS
-        else:
-            k = n_chunks if allowed is None else len(allowed)
-            searches[name] = clock.time(name, _ask, name, index, n_chunks, notes, query, k, allowed)
-    depths = dict.fromkeys(indexes, None)
-    return Record(query, settings, signals, searches, depths, covered, clock.spent, tuple(notes))
+    def one_stage(self, signals: Mapping[str, Ranking] = MappingProxyType({})) -> Record:
+        """The best chunks of all items in each index, as many as its depth."""
+        depths: dict[str, int | None] = {}
+        searches = {}
+        for name in self.indexes:
+            depth = depths[name] = self.settings.index(name).depth
+            searches[name] = self._chunks(name, depth)
+        return self._record(signals, searches, depths, None)
 
+    def two_stages(self) -> Record:
+        """The items' signals, and the scores of all chunks, or of those inside the items sent on."""
+        n_items, n_chunks = len(self.corpus.item_ids), len(self.corpus)
+        item_index = self.corpus.item_index(self.settings)
+        lexical = self._timed("items.lexical", item_index.search, self.query, n_items)
+        everything = self.settings.vector == "exact" and n_chunks <= RECORD_ALL
+        vector = self._chunks(VECTOR, n_chunks if everything else probe_depth(self.settings, n_chunks))
+        signals = {"lexical": lexical, "semantic": best_chunk_of_each_item(vector, self.corpus.item_of)}
+        if not everything and not any(self.settings.signal(name).on for name in signals):
+            return self.one_stage(signals)
+        covered: NDArray[np.bool_] | None = None
+        allowed: NDArray[np.int64] | None = None
+        if not everything:
+            items = rank_items(signals, self.settings).ranking.head(self.settings.items)
+            covered = np.zeros(n_items, dtype=np.bool_)
+            covered[items.positions] = True
+            allowed = np.flatnonzero(covered[self.corpus.item_of])
+        searches = {}
+        for name in self.indexes:
+            if name == VECTOR and everything:
+                searches[name] = vector
+            elif allowed is not None and not len(allowed):
+                searches[name] = NO_HITS
+            else:
+                searches[name] = self._chunks(
+                    name, n_chunks if allowed is None else len(allowed), allowed
+                )
+        return self._record(signals, searches, dict.fromkeys(self.indexes, None), covered)
 
-def _ask(
-    name: str,
-    index: Index,
-    size: int,
-    notes: list[str],
-    query: str,
-    k: int,
-    allowed: NDArray[np.int64] | None = None,
-) -> Ranking:
-    """What an index finds. One that is not ours and fails costs its own list only, and a note says so."""
-    if name in BUILT_IN:
-        return index.search(query, k, allowed)
-    try:
-        return checked_ranking(index.search(query, k, allowed), size, k)
-    except RankscopeError:
-        raise
-    except Exception as error:
-        notes.append(f"{name}: this index is left out, it failed ({type(error).__name__}: {error})")
-        return NO_HITS
+    def _record(
+        self,
+        signals: Mapping[str, Ranking],
+        searches: Mapping[str, Ranking],
+        depths: Mapping[str, int | None],
+        covered: NDArray[np.bool_] | None,
+    ) -> Record:
+        spent = MappingProxyType(self.milliseconds)
+        return Record(
+            self.query, self.settings, signals, searches, depths, covered, spent, tuple(self.notes)
+        )
+
+    def _chunks(self, name: str, k: int, allowed: NDArray[np.int64] | None = None) -> Ranking:
+        """What an index finds. One that is not ours and fails costs its own list only, and a note says so."""
+        search_in = self.indexes[name].search
+        if name in BUILT_IN:
+            return self._timed(name, search_in, self.query, k, allowed)
+        try:
+            found = self._timed(name, search_in, self.query, k, allowed)
+            return checked_ranking(found, len(self.corpus), k)
+        except RankscopeError:
+            raise
+        except Exception as error:
+            failed = f"it failed ({type(error).__name__}: {error})"
+            self.notes.append(f"{name}: this index is left out, {failed}")
+            return NO_HITS
+
+    def _timed(self, name: str, call: Callable[..., Ranking], *arguments: object) -> Ranking:
+        """Milliseconds by name; a name timed twice adds up."""
+        begin = time.perf_counter()
+        try:
+            return call(*arguments)
+        finally:
+            spent = (time.perf_counter() - begin) * 1000
+            self.milliseconds[name] = self.milliseconds.get(name, 0.0) + spent
 
 
 def best_chunk_of_each_item(chunks: Ranking, item_of: NDArray[np.int64]) -> Ranking:
@@ -153,20 +159,3 @@ def _notes(indexes: Mapping[str, Index], query: str) -> list[str]:
         if (notes_of := getattr(indexes[name], "query_notes", None))
         for note in notes_of(query)
     ]
-
-
-class _Clock:
-    """Milliseconds by name; a name timed twice adds up."""
-
-    def __init__(self) -> None:
-        self._spent: dict[str, float] = {}
-
-    def time(self, name: str, call: Callable[..., Ranking], *arguments: object) -> Ranking:
-        begin = time.perf_counter()
-        result = call(*arguments)
-        self._spent[name] = self._spent.get(name, 0.0) + (time.perf_counter() - begin) * 1000
-        return result
-
-    @property
-    def spent(self) -> Mapping[str, float]:
-        return MappingProxyType(dict(self._spent))
