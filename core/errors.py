@@ -39,3 +39,21 @@ class NeedsSearch(RankscopeError):
 
 class Stopped(RankscopeError):
     """The person pressed stop; what was finished before is kept."""
+
+
+class LlmError(RankscopeError):
+    """A language model's answer could not be had. `kind` says for which reason, in one word; `again`
+    whether the same question may succeed later."""
+
+    def __init__(self, message: str, kind: str = "other", again: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.again = again
+
+
+class ContextError(RankscopeError):
+    """Contexts cannot be written or read."""
+
+
+class RerankError(RankscopeError):
+    """A reranker cannot score: the fused order stays."""

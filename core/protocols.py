@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -60,6 +61,47 @@ class Embedder(Protocol):
 
     def visible_end(self, text: str) -> int:
         """Character offset past which the model sees nothing (len(text) when all is seen)."""
+        ...
+
+
+class Contexts(Protocol):
+    """What goes into the indexes with each chunk of some documents, in their order."""
+
+    digests: tuple[str, ...]
+    """For each document a hash of all its contexts, blank when it has none."""
+
+    def of(self, item: int, document: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
+        """The context of each span of the document at place `item`; blank where there is none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a reranker gives: `values` float64 (n,), one for each text, finite, higher is better.
+
+    `dollars` is what this call cost: 0 when it was answered from the cache.
+    """
+
+    values: NDArray[np.float64]
+    dollars: float = 0.0
+    note: str = ""
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Scores texts for a query. `listwise`: the scores hold only for this very list of texts."""
+
+    name: str
+    model_id: str
+    listwise: bool
+    paid: bool
+
+    def scores(self, query: str, texts: Sequence[str]) -> Scores:
+        """Raises RerankError naming reranker, reason and remedy."""
+        ...
+
+    def estimate(self, query: str, texts: Sequence[str]) -> float | None:
+        """US dollars this call would cost, nothing of it cached; None when no price is known."""
         ...
 
 
