@@ -171,6 +171,7 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
         draw.notice(note, "info")
     if state.change():
         draw.text(state.change(), "rs-change")
+    _offer(trace)
     rank_columns(
         strip(trace),
         columns(trace, reader, state.lines_shown(), state.trace_before()),
@@ -200,6 +201,20 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
             keep_trace(trace)
     for note in corpus.notes:
         draw.text(note, "rs-quiet")
+
+
+def _offer(trace: Trace) -> None:
+    """A reranker that costs is asked when the person says so; one that failed says why."""
+    asked = trace.record.reranked
+    if trace.settings.rerank == "none" or asked is None or not asked.failed:
+        return
+    if not asked.held:
+        draw.notice(f"Not reranked: {asked.failed}. The order before it is shown.", "warning")
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="rerank_offer"):
+        draw.notice(f"{asked.failed}.", "info")
+        if st.button("Rerank now", key="rerank_now", type="primary", on_click=state.pay_once):
+            st.rerun()  # out of the fragment: the search is done by the page
 
 
 def _why_selected(trace: Trace, reader: Reader, position: int | None, item: int | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from core.chunking import chunk_document
 from core.documents import Documents
-from core.protocols import Embedder, Progress, Vectors
+from core.protocols import Contexts, Embedder, Progress, Vectors
 from core.sealed import is_sealed, read_array, write_sealed
-from core.settings import ChunkSettings
-from core.types import Chunk
+from core.settings import IndexSettings
+from core.types import Chunk, Document, encodable
 from core.vectors_cache import VectorCache, embed_all, model_key
 
-_LAYOUT = 3  # raise it when equal settings begin to cut otherwise than before
+_LAYOUT = 4  # raise it when equal settings begin to cut otherwise than before
 _COUNT = 1_000  # texts tokenised at a time
 
 
@@ -28,23 +28,32 @@ _COUNT = 1_000  # texts tokenised at a time
 class ChunkTable:
     """Chunks in item order; chunks of item i are rows `first_chunk[i]:first_chunk[i+1]`.
 
-    `made_with` names settings and model (`made_with`), `digests` the content hash of each item;
-    `first_chunk` (n_items + 1,), `starts`, `ends`, `tokens` (n,) int64; `keys` (n, 2) uint64, the hash
-    of the text with case and blanks evened out; `matrix` (n, d) float32. All read-only.
+    `made_with` names settings and model (`made_with`), `digests` the content hash of each item and
+    `context_digests` that of its contexts, blank without any; `first_chunk` (n_items + 1,), `starts`,
+    `ends`, `tokens` (n,) int64; `keys` (n, 2) uint64, the hash of the text with case and blanks evened
+    out; the context of chunk i is `context_bytes[context_starts[i]:context_starts[i + 1]]`, UTF-8, with
+    `context_starts` (n + 1,) int64 and `context_bytes` uint8; `matrix` (n, d) float32. All read-only.
     """
 
     made_with: str
     digests: tuple[str, ...]
+    context_digests: tuple[str, ...]
     first_chunk: NDArray[np.int64]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     tokens: NDArray[np.int64]
     keys: NDArray[np.uint64]
+    context_starts: NDArray[np.int64]
+    context_bytes: NDArray[np.uint8]
     matrix: Vectors
 
     def __post_init__(self) -> None:
         for name in _COLUMNS:
             getattr(self, name).flags.writeable = False
+
+    def context(self, position: int) -> str:
+        """The context of a chunk; blank when it has none."""
+        return _context_bytes(self, position).decode()
 
     def duplicate_of(self) -> NDArray[np.int64]:
         """For each chunk the first chunk with the same evened-out text (itself when it is the first)."""
@@ -60,7 +69,7 @@ class ChunkTable:
         def write(into: Path) -> None:
             for name in _COLUMNS:
                 np.save(into / f"{name}.npy", getattr(self, name), allow_pickle=False)
-            facts = {"made_with": self.made_with, "digests": self.digests}
+            facts = {name: getattr(self, name) for name in _FACTS}
             (into / "items.json").write_text(json.dumps(facts), encoding="utf-8")
 
         write_sealed(folder, write)
@@ -72,34 +81,56 @@ class ChunkTable:
             return None
         try:
             facts = json.loads((folder / "items.json").read_text(encoding="utf-8"))
-            columns = {name: read_array(folder / f"{name}.npy") for name in _COLUMNS[:-1]}
-            # An empty array cannot be mapped.
-            matrix = read_array(folder / "matrix.npy", mapped=len(columns["starts"]) > 0)
+            columns = {name: read_array(folder / f"{name}.npy", name in _MAPPED) for name in _COLUMNS}
         except (OSError, ValueError):
             return None
-        return cls(facts["made_with"], tuple(facts["digests"]), **columns, matrix=matrix)
+        digests, context_digests = tuple(facts["digests"]), tuple(facts["context_digests"])
+        return cls(facts["made_with"], digests, context_digests, **columns)
 
 
-# The vectors come last: they alone are mapped instead of read.
-_COLUMNS = tuple(
-    field.name for field in fields(ChunkTable) if field.name not in ("made_with", "digests")
-)
+_FACTS = ("made_with", "digests", "context_digests")
+_COLUMNS = tuple(field.name for field in fields(ChunkTable) if field.name not in _FACTS)
+_MAPPED = ("matrix", "context_bytes")  # the large ones
 
 
-def made_with(settings: ChunkSettings, embedder: Embedder) -> str:
-    """Equal where equal documents have equal chunks and vectors."""
-    return f"{_LAYOUT}/{settings.fingerprint()}/{model_key(embedder)}/{embedder.dimension}"
+def made_with(settings: IndexSettings, embedder: Embedder) -> str:
+    """Equal where equal documents with equal contexts have equal chunks and vectors."""
+    context = settings.context
+    joined = f"{context.place}/{context.in_vectors}" if context.writer != "none" else "none"
+    chunking = settings.chunking.fingerprint()
+    return f"{_LAYOUT}/{chunking}/{joined}/{model_key(embedder)}/{embedder.dimension}"
+
+
+def as_embedded(chunk: Chunk, settings: IndexSettings) -> str:
+    """The text of a chunk that its vector is made of."""
+    return (chunk if settings.context.in_vectors else replace(chunk, context="")).indexed_text
+
+
+class KeptContexts:
+    """The contexts that documents have in a table, for documents that are all in it."""
+
+    def __init__(self, documents: Documents, table: ChunkTable) -> None:
+        self._table = table
+        self._rows = {digest: row for row, digest in enumerate(table.digests)}
+        self._items = [self._rows[digest] for digest in documents.digests]
+        self.digests = tuple(table.context_digests[row] for row in self._items)
+
+    def of(self, item: int, document: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
+        first, last = self._table.first_chunk[self._items[item] :][:2].tolist()
+        return [self._table.context(position) for position in range(first, last)]
 
 
 def build_table(
     documents: Documents,
-    settings: ChunkSettings,
+    settings: IndexSettings,
     embedder: Embedder,
+    contexts: Contexts,
     cache: VectorCache | None = None,
     progress: Progress | None = None,
     previous: ChunkTable | None = None,
 ) -> ChunkTable:
-    """Cut, count and embed. Items that `previous` (same settings, same model) holds are taken from it.
+    """Cut, count and embed. Items that `previous` (same settings, same model) holds with the same
+    contexts are taken from it.
 
     `progress` hears of documents while they are cut and counted, then of texts while they are embedded.
     Raises EmbeddingError as `embed_all` does, and what `progress` raises; finished vectors stay cached.
@@ -113,27 +144,36 @@ def build_table(
         # The person hears of documents, and can stop between two batches of one document's sentences.
         return embed_all(sentences, embedder, cache, lambda *_: told(len(counts)))
 
-    known = {digest: item for item, digest in enumerate(previous.digests)} if previous else {}
+    known: dict[tuple[str, str], int] = {}
+    if previous:
+        whole = zip(previous.digests, previous.context_digests, strict=True)
+        known = {digests: item for item, digests in enumerate(whole)}
     counts: list[int] = []
     origin: list[NDArray[np.int64]] = []  # for each chunk its row in `previous`, -1 when it is new
     spans: list[tuple[int, int]] = []
     keys: list[bytes] = []
+    written: list[bytes] = []  # contexts
     texts: list[str] = []
     tokens: list[int] = []
-    for item, digest in enumerate(documents.digests):
+    for item, digests in enumerate(zip(documents.digests, contexts.digests, strict=True)):
         if item % 50 == 0:
             told(item)
-        if previous and digest in known:
-            first, last = previous.first_chunk[known[digest] : known[digest] + 2].tolist()
+        if previous and digests in known:
+            first, last = previous.first_chunk[known[digests] : known[digests] + 2].tolist()
             origin.append(np.arange(first, last))
             counts.append(last - first)
+            written += [_context_bytes(previous, position) for position in range(first, last)]
             continue
-        chunks = chunk_document(documents[item], settings, embedder.count_tokens, embed)
+        document = documents[item]
+        chunks = chunk_document(document, settings.chunking, embedder.count_tokens, embed)
         origin.append(np.full(len(chunks), -1))
         counts.append(len(chunks))
-        spans += [(chunk.start, chunk.end) for chunk in chunks]
+        cut = [(chunk.start, chunk.end) for chunk in chunks]
+        spans += cut
         keys += [_key(chunk) for chunk in chunks]
-        texts += [chunk.indexed_text for chunk in chunks]
+        chunks = with_contexts(chunks, contexts.of(item, document, cut), settings)
+        written += [chunk.context.encode() for chunk in chunks]
+        texts += [as_embedded(chunk, settings) for chunk in chunks]
         if len(texts) - len(tokens) >= _COUNT:
             tokens += embedder.count_tokens(texts[len(tokens) :])
     tokens += embedder.count_tokens(texts[len(tokens) :])
@@ -153,8 +193,36 @@ def build_table(
         columns[name][new] = fresh
         if previous:
             columns[name][~new] = getattr(previous, name)[rows[~new]]
-    first_chunk = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
-    return ChunkTable(made_with(settings, embedder), documents.digests, first_chunk, **columns)
+    return ChunkTable(
+        made_with(settings, embedder),
+        documents.digests,
+        contexts.digests,
+        first_chunk=_running(counts),
+        context_starts=_running([len(one) for one in written]),
+        context_bytes=np.frombuffer(b"".join(written), dtype=np.uint8).copy(),
+        **columns,
+    )
+
+
+def with_contexts(
+    chunks: Sequence[Chunk], contexts: Sequence[str], settings: IndexSettings
+) -> list[Chunk]:
+    """The chunks with their contexts, at the place that the settings say."""
+    last = settings.context.place == "after"
+    return [
+        replace(chunk, context=encodable(context), context_last=last)
+        for chunk, context in zip(chunks, contexts, strict=True)
+    ]
+
+
+def _running(counts: Sequence[int]) -> NDArray[np.int64]:
+    """Where each begins, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+
+
+def _context_bytes(table: ChunkTable, position: int) -> bytes:
+    start, end = table.context_starts[position : position + 2].tolist()
+    return table.context_bytes[start:end].tobytes()
 
 
 def _key(chunk: Chunk) -> bytes:

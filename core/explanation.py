@@ -19,6 +19,8 @@ STAGE_TITLES = {
     "vector": "Vector",
     "fused": "Fused",
     "scored": "Score fusion",
+    "reranker": "Reranker",
+    "reranked": "Rerank fusion",
     "kept": "Kept",
     "passages": "Passages",
 }
@@ -122,7 +124,9 @@ def _how_lost(trace: Trace, stage: Stage, position: int) -> str:
         return stage.removed[position]
     before = stage.before.rank_of(position)
     if before is not None and stage.limit is not None and before > stage.limit:
-        score, needed = float(stage.before.scores[before - 1]), float(stage.ranking.scores[-1])
+        # A reranker's own scores are on another scale than those its list was cut by.
+        last = stage.before.head(stage.limit) if stage.kind == "rerank" else stage.ranking
+        score, needed = float(stage.before.scores[before - 1]), float(last.scores[-1])
         return (
             f"rank {before}, and only the first {stage.limit} go on: "
             f"its score {number(score)} is {number(needed - score)} short of the last that does"
@@ -159,8 +163,10 @@ def _lost_at(trace: Trace, steps: list[Step], position: int) -> str:
     items = by_name["items"]
     if items.on and items.rank is None:
         return "items"
+    if by_name["reranker"].lost and by_name["fused"].rank is not None:
+        return "reranker"
     if by_name["fused"].rank is not None:
-        return "kept"  # score fusion drops nothing
+        return "kept"  # the fusions after it drop nothing
     searches = [s for s in trace.stages if s.kind == "search" and by_name[s.name].lost]
     if not searches:
         return "fused"
@@ -190,6 +196,9 @@ def formula(settings: SearchSettings, stage: Stage, name: str, rank: int, term: 
     if stage.name == "scored":
         weight = settings.passage_weight if name == "fused" else settings.item_weight
         return f"{weight:g}/({settings.k_rrf_score}+{rank})"
+    if stage.name == "reranked":
+        weight = settings.rerank_weight if name == "reranker" else 1.0
+        return f"{weight:g}/({settings.k_rrf_rerank}+{rank})"
     weight = settings.index(name).weight
     if settings.fusion == "rrf":
         return f"{weight:g}/({settings.k_rrf}+{rank})"

@@ -10,7 +10,9 @@ from core.errors import SettingsError
 from core.protocols import Index
 
 ENTRY_POINTS = "rankscope.indexes"
-TAKEN = frozenset({"bm25", "vector", "items", "fused", "scored", "kept", "passages"})
+TAKEN = frozenset(
+    {"bm25", "vector", "items", "fused", "scored", "reranker", "reranked", "kept", "passages"}
+)
 """Names of the built-in indexes and of the other stages: a trace tells stages apart by name."""
 
 _factories: dict[str, Callable[[], Index]] = {}

@@ -34,15 +34,17 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     choices: tuple[str, ...] = (),
+    others: bool = False,
     replay: str = "never",
 ) -> Any:
-    """A dataclass field that says what it is for and which values it takes."""
+    """A dataclass field that says what it is for and which values it takes (`others`: more than `choices`)."""
     facts = {
         "label": label,
         "help": help,
         "low": low,
         "high": high,
         "choices": choices,
+        "others": others,
         "replay": replay,
     }
     return field(default=default, metadata=facts)
@@ -123,7 +125,7 @@ def _check_value(owner: str, spec: dataclasses.Field[Any], value: Any) -> None:
         if not isinstance(value, bool):
             raise SettingsError(f"{name} is {value!r}; give true or false")
         return
-    if choices := facts.get("choices"):
+    if (choices := facts.get("choices")) and not facts.get("others"):
         if value not in choices:
             raise SettingsError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
         return
@@ -302,11 +304,101 @@ class ChunkSettings(_Settings):
             )
 
 
+CONTEXT_WRITERS: Mapping[str, str] = MappingProxyType(
+    {
+        "none": "chunks are indexed as they are",
+        "headings": "title, heading path, page and the document's opening words; made here, free",
+        "claude": "a sentence or two that Claude writes for each chunk; paid once, then kept",
+        "endpoint": "the same from another server that speaks the Anthropic protocol",
+    }
+)
+PAID_WRITERS = ("claude", "endpoint")
+
+
+@dataclass(frozen=True)
+class ContextSettings(_Settings):
+    """What is put beside each chunk before it is indexed (contextual retrieval)."""
+
+    writer: str = setting(
+        "none",
+        "Who writes the short text that situates a chunk in its document: "
+        + "; ".join(f"{k}: {v}" for k, v in CONTEXT_WRITERS.items())
+        + ".",
+        label="Contexts",
+        choices=tuple(CONTEXT_WRITERS),
+    )
+    opening: int = setting(
+        150,
+        "Headings only: so many characters of the document's opening are part of each context; 0 leaves "
+        "them out.",
+        label="Opening characters",
+        low=0,
+        high=2_000,
+    )
+    model: str = setting(
+        "claude-haiku-5-5", "The model that writes the contexts.", label="Model of the writer"
+    )
+    base_url: str = setting(
+        "",
+        "Endpoint only: the server's address, such as http://127.0.0.1:8080. Documents are sent there.",
+        label="Address",
+    )
+    prompt: str = setting(
+        "",
+        "What is asked for each chunk, in place of the built-in prompt: say what the documents are about, "
+        "or add a glossary.",
+        label="Prompt",
+    )
+    max_tokens: int = setting(
+        300, "The longest context, in tokens of the writer.", label="Longest context", low=20, high=2_000
+    )
+    window: int = setting(
+        90_000,
+        "The longest part of a document, in tokens, that is sent with a chunk; a longer document is sent "
+        "in overlapping parts. Not published; our default, below the size at which a request costs more.",
+        label="Window",
+        low=1_000,
+        high=900_000,
+    )
+    place: str = setting(
+        "before",
+        "Whether the context stands before the chunk's text, as published, or after it.",
+        label="Place",
+        choices=("before", "after"),
+    )
+    in_vectors: bool = setting(
+        True, "Contextual embeddings: the context is embedded with the chunk.", label="In vectors"
+    )
+    in_bm25: bool = setting(
+        True, "Contextual BM25: the context's terms count for the chunk.", label="In BM25"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.writer == "endpoint" and not self.base_url.startswith(("http://", "https://")):
+            raise SettingsError(
+                f"ContextSettings.base_url is {self.base_url!r}; an endpoint needs an address that "
+                "begins with http:// or https://"
+            )
+
+    @property
+    def writer_key(self) -> str:
+        """Sixteen hex digits: equal where the same chunk gets the same context."""
+        facts: list[object] = [self.writer]
+        if self.writer == "headings":
+            facts += [self.opening]
+        elif self.writer in PAID_WRITERS:
+            address = self.base_url if self.writer == "endpoint" else ""
+            facts += [self.model, address, self.prompt.strip(), self.max_tokens, self.window]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True)
 class IndexSettings(_Settings):
-    """What a corpus is: how documents are cut, embedded and turned into terms."""
+    """What a corpus is: how documents are cut, given contexts, embedded and turned into terms."""
 
     chunking: ChunkSettings = field(default_factory=ChunkSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
     model: str = setting(
         DEFAULT_MODEL,
         "The embedding model: the packaged one, or any sentence-transformers model id or folder.",
@@ -355,6 +447,17 @@ def _uses(of: type, help: str, label: str) -> Any:
 
 
 FUSIONS = ("rrf", "minmax", "zscore", "dbsf")
+RERANKERS: Mapping[str, str] = MappingProxyType(
+    {
+        "none": "the order stays",
+        "late": "the packaged model compares word by word (late interaction); free, best fused",
+        "cross-encoder": "a sentence-transformers model reads both; free, its first use may download it",
+        "claude": "Claude puts them in order; paid",
+        "cohere": "Cohere's service; paid, an extra",
+        "voyage": "Voyage's service; paid, an extra",
+    }
+)
+PAID_RERANKERS = ("claude", "cohere", "voyage")
 BM25_VARIANTS = ("lucene", "robertson", "atire", "bm25l", "bm25+")
 
 
@@ -436,6 +539,54 @@ class SearchSettings(_Settings):
         10,
         "Score fusion: the RRF constant for chunk rank and item rank. Not published; our default.",
         label="k_rrf, score fusion",
+        low=0,
+        high=100_000,
+        replay="always",
+    )
+    rerank: str = setting(
+        "none",
+        "What scores the best chunks anew, reading query and text together: "
+        + "; ".join(f"{k}: {v}" for k, v in RERANKERS.items())
+        + ".",
+        label="Reranker",
+        choices=tuple(RERANKERS),
+        others=True,  # those that somebody registers
+        replay="covered",
+    )
+    rerank_model: str = setting(
+        "",
+        "The reranker's model, an id or a folder; blank takes that reranker's own default.",
+        label="Reranker's model",
+        replay="covered",
+    )
+    rerank_depth: int = setting(
+        150,
+        "How many of the best chunks are reranked; only these go on.",
+        label="Rerank depth",
+        low=1,
+        high=1_000,
+        replay="covered",
+    )
+    rerank_order: str = setting(
+        "replace",
+        "What becomes of the reranker's order: it replaces the order before, or is fused with it by rank.",
+        label="Rerank order",
+        choices=("replace", "fuse"),
+        replay="always",
+    )
+    rerank_weight: float = setting(
+        1.0,
+        "Fuse only: the weight of the reranker's rank against 1 for the rank before. Not published; our "
+        "default.",
+        label="Reranker's weight",
+        low=0.0,
+        high=100.0,
+        replay="always",
+    )
+    k_rrf_rerank: int = setting(
+        60,
+        "Fuse only: the RRF constant for the rank before and the reranker's. Not published; our default.",
+        label="k_rrf, rerank",
         low=0,
         high=100_000,
         replay="always",
@@ -565,12 +716,17 @@ def search_only_changes(old: SearchSettings, new: SearchSettings) -> tuple[str, 
 
 __all__ = [
     "BM25_VARIANTS",
+    "CONTEXT_WRITERS",
     "DEFAULT_MODEL",
     "FUSIONS",
     "LANGUAGES",
+    "PAID_RERANKERS",
+    "PAID_WRITERS",
+    "RERANKERS",
     "STRATEGIES",
     "Analyzer",
     "ChunkSettings",
+    "ContextSettings",
     "IndexSettings",
     "IndexUse",
     "SearchSettings",

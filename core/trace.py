@@ -135,12 +135,32 @@ class CorpusView(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Reranked:
+    """What a reranker said of one query's best chunks, in the order they had before.
+
+    `positions` int64 and `scores` float64, both (n,). `listwise`: the scores hold for this list only.
+    `failed` says why there are no scores; `held`: because asking costs and nobody said yes to it.
+    `dollars` is what asking cost, `note` how it was answered.
+    """
+
+    name: str
+    model: str
+    positions: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    listwise: bool = False
+    failed: str = ""
+    held: bool = False
+    dollars: float = 0.0
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class Record:
     """What the indexes answered, before any setting that replay can change has cut or weighed it.
 
     `signals` rank items, uncut. `searches` rank chunks: uncut where `depths[name]` is None, else the
     best `depths[name]`. `covered` (n_items,) marks the items inside which the searches are uncut;
-    None: all.
+    None: all. `reranked` is there when a reranker was asked.
     """
 
     query: str
@@ -151,6 +171,7 @@ class Record:
     covered: NDArray[np.bool_] | None
     milliseconds: Mapping[str, float]
     notes: tuple[str, ...] = ()
+    reranked: Reranked | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,8 +116,8 @@ class Chunk:
     """A span of one document: `document.text[start:end] == chunk.text`, always.
 
     `columns` is the header of the table whose rows the chunk holds, when the header itself lies
-    outside it; `context` situates the chunk in its document. Both go before the text into every
-    index and never into the offsets.
+    outside it; `context` situates the chunk in its document. Both go with the text into the indexes,
+    the context last of all where `context_last` says so, and never into the offsets.
     """
 
     document_id: str
@@ -128,6 +128,7 @@ class Chunk:
     pages: tuple[str, ...] = ()
     columns: str = ""
     context: str = ""
+    context_last: bool = False
 
     @property
     def id(self) -> str:
@@ -136,7 +137,10 @@ class Chunk:
     @property
     def indexed_text(self) -> str:
         """What is embedded and what BM25 sees."""
-        return "\n".join(part for part in (self.context, self.columns, self.text) if part)
+        parts = (self.context, self.columns, self.text)
+        return "\n".join(
+            part for part in (parts[1:] + parts[:1] if self.context_last else parts) if part
+        )
 
 
 def chunk_id(document_id: str, start: int, end: int) -> str:

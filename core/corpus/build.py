@@ -7,12 +7,14 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from core.chunk_table import KeptContexts
 from core.collection import Collection
-from core.corpus.view import Corpus, by_age, fingerprint, indexed_digests
+from core.contextualizing import contexts_for
+from core.corpus.view import Corpus, by_age, fingerprint, indexed_table
 from core.documents import ChosenDocuments, Documents
 from core.embedding import load_embedder
 from core.errors import CollectionError, EmbeddingError
-from core.protocols import Embedder, Progress
+from core.protocols import Contexts, Embedder, Progress
 from core.sealed import is_sealed
 from core.settings import IndexSettings
 from core.vectors_cache import shared_cache
@@ -37,10 +39,11 @@ def build_corpus(
     model = _model(settings, embedder)
     while True:
         documents = collection.documents()
-        folder = _folder(collection, documents, settings)
         try:
+            contexts = contexts_for(settings.context, documents, collection)
+            folder = _folder(collection, documents, settings, contexts)
             corpus = Corpus.from_documents(
-                documents, settings, model, shared_cache(), folder, progress, previous
+                documents, settings, model, shared_cache(), folder, progress, previous, contexts
             )
         except CollectionError:
             if collection.version == documents.version:
@@ -59,16 +62,17 @@ def indexed_part(
     """The corpus of those documents of a collection that need neither be cut nor embedded.
 
     They are those that `previous`, or else the corpus opened last under these settings, holds as they
-    are: what was added since is left out, what was removed or replaced is gone. None when nothing was
-    indexed under these settings. Raises as `build_corpus` does.
+    are, with the contexts they had: what was added since is left out, what was removed or replaced is
+    gone. None when nothing was indexed under these settings. Raises as `build_corpus` does.
     """
     corpora = collection.folder / "corpus"
     if not previous and not by_age(corpora):
         return None  # no reason to load the model
     model = _model(settings, embedder)
-    known = indexed_digests(corpora, settings, model, previous)
-    if known is None:
+    table = indexed_table(corpora, settings, model, previous)
+    if table is None:
         return None
+    known = set(table.digests)
     documents = collection.documents()
     part = ChosenDocuments(
         documents, [at for at, digest in enumerate(documents.digests) if digest in known]
@@ -76,15 +80,20 @@ def indexed_part(
     have = previous and (previous.settings, previous.item_ids, previous.item_digests)
     if have == (settings, part.ids, part.digests):
         return previous
-    folder = _folder(collection, part, settings)
-    corpus = Corpus.from_documents(part, settings, model, shared_cache(), folder, None, previous)
+    contexts = KeptContexts(part, table)
+    folder = _folder(collection, part, settings, contexts)
+    corpus = Corpus.from_documents(
+        part, settings, model, shared_cache(), folder, None, previous, contexts
+    )
     _prune(folder)
     return corpus
 
 
 def is_built(collection: Collection, settings: IndexSettings) -> bool:
     """Whether `build_corpus` would find its chunks and vectors on disk."""
-    return is_sealed(_folder(collection, collection.documents(), settings) / "chunks")
+    documents = collection.documents()
+    contexts = contexts_for(settings.context, documents, collection)
+    return is_sealed(_folder(collection, documents, settings, contexts) / "chunks")
 
 
 def _model(settings: IndexSettings, embedder: Embedder | None) -> Embedder:
@@ -97,8 +106,11 @@ def _model(settings: IndexSettings, embedder: Embedder | None) -> Embedder:
     return model
 
 
-def _folder(collection: Collection, documents: Documents, settings: IndexSettings) -> Path:
-    return collection.folder / "corpus" / fingerprint(documents, settings, settings.model)
+def _folder(
+    collection: Collection, documents: Documents, settings: IndexSettings, contexts: Contexts
+) -> Path:
+    name = fingerprint(documents, settings, settings.model, contexts.digests)
+    return collection.folder / "corpus" / name
 
 
 def _prune(opened: Path) -> None:

@@ -16,11 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.chunk_table import ChunkTable, build_table, made_with
+from core.chunk_table import (
+    ChunkTable,
+    build_table,
+    made_with,
+    with_contexts,
+)
 from core.chunking.describe import describe
+from core.contextualizing import contexts_for
 from core.corpus.shelf import IndexShelf, Key, not_kept
 from core.documents import Documents, ListedDocuments
-from core.protocols import Embedder, Index, Progress, Vectors
+from core.protocols import Contexts, Embedder, Index, Progress, Vectors
 from core.settings import IndexSettings, SearchSettings
 from core.types import Chunk, Document, chunk_id, make_chunk
 from core.vectors_cache import VectorCache
@@ -49,11 +55,12 @@ class Corpus:
         """Use `from_documents`. `seeds` are indexes over the first chunks or items, to grow."""
         self.settings = settings
         self.embedder = embedder
-        self.fingerprint = fingerprint(documents, settings, embedder.model_id)
+        self.fingerprint = fingerprint(documents, settings, embedder.model_id, table.context_digests)
         self.item_ids = documents.ids
         self.item_names = documents.names
         self.item_titles = documents.titles
         self.item_digests = documents.digests
+        self.context_digests = table.context_digests
         self.first_chunk = table.first_chunk
         self.starts, self.ends, self.tokens = table.starts, table.ends, table.tokens
         self.matrix: Vectors = table.matrix
@@ -78,23 +85,26 @@ class Corpus:
         folder: Path | None = None,
         progress: Progress | None = None,
         previous: Corpus | None = None,
+        contexts: Contexts | None = None,
     ) -> Corpus:
         """Cut, embed and index documents, or read all that from `folder` where it was done before.
 
-        Documents that `previous`, or a corpus in a sibling of `folder`, holds as they are and cut and
-        embedded in the same way are taken from there.
+        Documents that `previous`, or a corpus in a sibling of `folder`, holds as they are, with the same
+        contexts, and cut and embedded in the same way are taken from there. `contexts` are those that the
+        settings name, unless others are given.
         `progress` hears of documents while they are cut, then of texts while they are embedded;
         when it raises (`Stopped`), the vectors made so far stay in `cache`.
-        Raises EmbeddingError when the model gives other vectors than it declares, ValueError when two
-        documents have the same id.
+        Raises EmbeddingError when the model gives other vectors than it declares, ContextError where
+        contexts are wanted that are kept with a collection, ValueError when two documents have the same id.
         """
         listed = ListedDocuments(documents) if isinstance(documents, Sequence) else documents
-        wanted = made_with(settings.chunking, embedder)
+        wanted = made_with(settings, embedder)
         old = previous if previous and previous._table.made_with == wanted else None
         earlier = old._table if old else None
-        table, notes = _table(listed, settings, embedder, cache, folder, progress, earlier)
-        begins = old and listed.digests[: len(old.item_ids)] == old._table.digests
-        seeds = old._shelf.seeds(old.settings.analyzer == settings.analyzer) if old and begins else {}
+        contexts = contexts or contexts_for(settings.context, listed)
+        table, notes = _table(listed, settings, embedder, contexts, cache, folder, progress, earlier)
+        begins = old and _starts_with(table, old._table)
+        seeds = old._shelf.seeds(_same_terms(old.settings, settings)) if old and begins else {}
         return cls(listed, settings, embedder, table, folder, seeds, notes)
 
     def __len__(self) -> int:
@@ -110,9 +120,10 @@ class Corpus:
         return self._documents[item]
 
     def chunk(self, position: int) -> Chunk:
-        """The chunk at a position, read from its document."""
+        """The chunk at a position, read from its document, with its context."""
         document = self.document(int(self.item_of[position]))
-        return make_chunk(document, int(self.starts[position]), int(self.ends[position]))
+        chunk = make_chunk(document, int(self.starts[position]), int(self.ends[position]))
+        return with_contexts([chunk], [self._table.context(position)], self.settings)[0]
 
     def chunk_id(self, position: int) -> str:
         item = self.item_ids[self.item_of[position]]
@@ -161,11 +172,16 @@ class Corpus:
         """The chunks from position `first` on, in lists; each document is read once."""
         batch: list[Chunk] = []
         item = int(self.item_of[first]) if first < len(self) else len(self.item_ids)
+        bare = not self.settings.context.in_bm25
         for at in range(item, len(self.item_ids)):
             rows = slice(max(int(self.first_chunk[at]), first), int(self.first_chunk[at + 1]))
             if rows.start < rows.stop:
                 spans = zip(self.starts[rows].tolist(), self.ends[rows].tolist(), strict=True)
-                batch += describe(self.document(at), spans)
+                chunks = describe(self.document(at), spans)
+                if self.context_digests[at] and not bare:
+                    written = [self._table.context(row) for row in range(rows.start, rows.stop)]
+                    chunks = with_contexts(chunks, written, self.settings)
+                batch += chunks
             if len(batch) >= _BATCH:
                 yield batch
                 batch = []
@@ -193,12 +209,15 @@ class Corpus:
         ]
 
 
-def fingerprint(documents: Documents, settings: IndexSettings, model_id: str) -> str:
-    """Sixteen hex digits: equal for the same documents in the same order under the same settings."""
+def fingerprint(
+    documents: Documents, settings: IndexSettings, model_id: str, context_digests: Sequence[str]
+) -> str:
+    """Sixteen hex digits: equal for the same documents in the same order, with the same contexts, under
+    the same settings."""
     facts = [model_id, settings.fingerprint(), settings.analyzer.fingerprint]
     digest = hashlib.sha256("\0".join(facts).encode())
-    for one, content in zip(documents.ids, documents.digests, strict=True):
-        digest.update(f"\0{one}\0{content}".encode())
+    for one, content, context in zip(documents.ids, documents.digests, context_digests, strict=True):
+        digest.update(f"\0{one}\0{content}\0{context}".encode())
     return digest.hexdigest()[:16]
 
 
@@ -206,19 +225,20 @@ def _table(
     documents: Documents,
     settings: IndexSettings,
     embedder: Embedder,
+    contexts: Contexts,
     cache: VectorCache | None,
     folder: Path | None,
     progress: Progress | None,
     earlier: ChunkTable | None,
 ) -> tuple[ChunkTable, tuple[str, ...]]:
     """The chunks read from the folder, or else made and kept there; and notes."""
-    wanted = made_with(settings.chunking, embedder)
+    wanted = (made_with(settings, embedder), documents.digests, contexts.digests)
     found = ChunkTable.load(folder / "chunks") if folder else None
-    if found and (found.made_with, found.digests) == (wanted, documents.digests):
+    if found and (found.made_with, found.digests, found.context_digests) == wanted:
         return found, ()
     if folder and not earlier:
-        earlier = _newest(folder.parent, wanted)
-    table = build_table(documents, settings.chunking, embedder, cache, progress, earlier)
+        earlier = _newest(folder.parent, wanted[0])
+    table = build_table(documents, settings, embedder, contexts, cache, progress, earlier)
     if not folder:
         return table, ()
     try:
@@ -229,15 +249,25 @@ def _table(
     return ChunkTable.load(folder / "chunks") or table, ()
 
 
-def indexed_digests(
+def indexed_table(
     corpora: Path, settings: IndexSettings, embedder: Embedder, previous: Corpus | None = None
-) -> set[str] | None:
-    """The content hashes that `from_documents` would neither cut nor embed again; None without any index."""
-    wanted = made_with(settings.chunking, embedder)
+) -> ChunkTable | None:
+    """The table whose documents `from_documents` would neither cut nor embed again; None without any."""
+    wanted = made_with(settings, embedder)
     if previous and previous._table.made_with == wanted:
-        return set(previous._table.digests)
-    table = _newest(corpora, wanted)
-    return set(table.digests) if table else None
+        return previous._table
+    return _newest(corpora, wanted)
+
+
+def _starts_with(table: ChunkTable, earlier: ChunkTable) -> bool:
+    n = len(earlier.digests)
+    mine = (table.digests[:n], table.context_digests[:n])
+    return mine == (earlier.digests, earlier.context_digests)
+
+
+def _same_terms(one: IndexSettings, other: IndexSettings) -> bool:
+    """Whether the same chunks with the same contexts have the same terms."""
+    return (one.analyzer, one.context.in_bm25) == (other.analyzer, other.context.in_bm25)
 
 
 def _newest(corpora: Path, wanted: str) -> ChunkTable | None:

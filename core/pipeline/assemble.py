@@ -17,9 +17,10 @@ from core.errors import NeedsSearch
 from core.fusion import Fused, convex, row_sums, rrf
 from core.passages import Passage, Span, merge
 from core.settings import SearchSettings, search_only_changes
-from core.trace import NO_HITS, CorpusView, Ranking, Record, Stage, Trace
+from core.trace import NO_HITS, CorpusView, Ranking, Record, Reranked, Stage, Trace
 
 VECTOR = "vector"
+RERANKER, RERANKED = "reranker", "reranked"
 
 PROBE = 10
 """Where not every chunk is scored, items are ranked by this many times as many chunks as items go on:
@@ -41,13 +42,9 @@ def assemble(
     """The trace of a record under these settings. Raises NeedsSearch as `replay` does."""
     if changed := search_only_changes(record.settings, settings):
         raise NeedsSearch(changed)
-    stages: list[Stage] = []
-    items = _item_stages(record, settings, stages)
-    allowed = _allowed(corpus, record, settings, items)
-    _search_stages(record, settings, allowed, stages)
-    fused = _fuse_stage(record, settings, stages)
-    scored = _score_stage(corpus, settings, items, fused, stages)
-    kept = _rule_stage(corpus, settings, scored, stages)
+    stages, best = _until_reranking(corpus, record, settings)
+    best = _rerank_stages(record, settings, best, stages)
+    kept = _rule_stage(corpus, settings, best, stages)
     passages = _passages(corpus, settings, kept)
     stages.append(
         Stage(
@@ -69,6 +66,24 @@ def assemble(
         record,
         MappingProxyType(dict(indexes)),
     )
+
+
+def to_rerank(corpus: CorpusView, record: Record, settings: SearchSettings) -> Ranking:
+    """The chunks that go to the reranker, best first. Raises NeedsSearch as `replay` does."""
+    _, best = _until_reranking(corpus, record, settings)
+    return best.ranking.head(settings.rerank_depth)
+
+
+def _until_reranking(
+    corpus: CorpusView, record: Record, settings: SearchSettings
+) -> tuple[list[Stage], Stage]:
+    """The stages up to score fusion, and the last of them that ranks chunks."""
+    stages: list[Stage] = []
+    items = _item_stages(record, settings, stages)
+    allowed = _allowed(corpus, record, settings, items)
+    _search_stages(record, settings, allowed, stages)
+    fused = _fuse_stage(record, settings, stages)
+    return stages, _score_stage(corpus, settings, items, fused, stages)
 
 
 def rank_items(signals: Mapping[str, Ranking], settings: SearchSettings) -> Fused:
@@ -186,7 +201,7 @@ def _why_off(name: str, record: Record, settings: SearchSettings) -> str:
     return ""
 
 
-def _fuse_stage(record: Record, settings: SearchSettings, stages: list[Stage]) -> Ranking:
+def _fuse_stage(record: Record, settings: SearchSettings, stages: list[Stage]) -> Stage:
     rankings = {s.name: s.ranking for s in stages if s.kind == "search" and s.on}
     weights = {name: settings.index(name).weight for name in rankings}
     if settings.fusion == "rrf":
@@ -197,7 +212,7 @@ def _fuse_stage(record: Record, settings: SearchSettings, stages: list[Stage]) -
     if rankings and not any(weights.values()):
         note = "every index that is on has the weight 0: raise one to see results"
     stages.append(_fusion_stage("fused", "chunk", fused, fused.names, None, note))
-    return stages[-1].ranking
+    return stages[-1]
 
 
 def _fusion_stage(
@@ -222,14 +237,15 @@ def _score_stage(
     corpus: CorpusView,
     settings: SearchSettings,
     items: Ranking | None,
-    fused: Ranking,
+    fuse: Stage,
     stages: list[Stage],
-) -> Ranking:
+) -> Stage:
     """Score fusion: RRF of a chunk's own rank and its item's rank (passage retrieval)."""
     if items is None:
         off = "no item ranking to fuse with: the fused order goes on"
         stages.append(Stage("scored", "fuse", "chunk", NO_HITS, on=False, note=off))
-        return fused
+        return fuse
+    fused = fuse.ranking
     item_rank = np.zeros(len(corpus.item_ids), dtype=np.int64)
     item_rank[items.positions] = np.arange(1, len(items) + 1)
     ranks = np.stack(
@@ -237,22 +253,78 @@ def _score_stage(
     ).reshape(-1, 2)
     weights = np.array([settings.passage_weight, settings.item_weight])
     terms = weights / (settings.k_rrf_score + ranks)
+    stages.append(_by_ranks("scored", fused.positions, ("fused", "items"), ranks, terms))
+    return stages[-1]
+
+
+def _by_ranks(
+    name: str,
+    positions: NDArray[np.int64],
+    inputs: tuple[str, ...],
+    ranks: NDArray[np.int64],
+    terms: NDArray[np.float64],
+) -> Stage:
+    """A fusion of ranks in which every input lists every chunk."""
     scores = row_sums(terms)
-    order = np.lexsort((fused.positions, -scores))
-    ranking = Ranking(fused.positions[order], scores[order])
+    order = np.lexsort((positions, -scores))
+    ranking = Ranking(positions[order], scores[order])
+    return Stage(name, "fuse", "chunk", ranking, inputs, ranks[order], terms[order], ranking)
+
+
+def _rerank_stages(record: Record, settings: SearchSettings, best: Stage, stages: list[Stage]) -> Stage:
+    """The reranker's order of the best chunks, and its fusion with the order before; gives what goes on.
+
+    Raises NeedsSearch where the record does not hold the scores of these chunks.
+    """
+    before = best.ranking.head(settings.rerank_depth)
+    off, asked = "no reranker", record.reranked
+    if settings.rerank != "none":
+        if asked is None or (asked.name, asked.model) != (settings.rerank, settings.rerank_model):
+            raise NeedsSearch((f"reranking by {settings.rerank}",))
+        if (asked.failed or asked.listwise) and not np.array_equal(asked.positions, before.positions):
+            raise NeedsSearch(("reranking another list",))
+        off = asked.failed and f"{asked.failed}; the order before it goes on"
+    if off or asked is None:
+        stages.append(Stage(RERANKER, "rerank", "chunk", NO_HITS, on=False, note=off))
+        stages.append(Stage(RERANKED, "fuse", "chunk", NO_HITS, on=False, note=off))
+        return best
+    ranking = Ranking.order(before.positions, _scores_of(asked, before.positions))
     stages.append(
         Stage(
-            "scored", "fuse", "chunk", ranking, ("fused", "items"), ranks[order], terms[order], ranking
+            RERANKER,
+            "rerank",
+            "chunk",
+            ranking,
+            (best.name,),
+            before=best.ranking,
+            limit=settings.rerank_depth,
+            note=asked.note,
         )
     )
-    return ranking
+    if settings.rerank_order == "replace":
+        off = "the reranker's order replaces the one before"
+        stages.append(Stage(RERANKED, "fuse", "chunk", NO_HITS, on=False, note=off))
+        return stages[-2]
+    rank_of = {position: rank for rank, position in enumerate(ranking.positions.tolist(), 1)}
+    theirs = [rank_of[position] for position in before.positions.tolist()]
+    ranks = np.stack([np.arange(1, len(before) + 1), np.array(theirs, dtype=np.int64)], axis=1)
+    terms = np.array([1.0, settings.rerank_weight]) / (settings.k_rrf_rerank + ranks)
+    stages.append(_by_ranks(RERANKED, before.positions, (best.name, RERANKER), ranks, terms))
+    return stages[-1]
+
+
+def _scores_of(asked: Reranked, positions: NDArray[np.int64]) -> NDArray[np.float64]:
+    known = dict(zip(asked.positions.tolist(), asked.scores.tolist(), strict=True))
+    if missing := sum(position not in known for position in positions.tolist()):
+        raise NeedsSearch((f"reranking {missing:,} more",))
+    return np.array([known[position] for position in positions.tolist()], dtype=np.float64)
 
 
 def _rule_stage(
-    corpus: CorpusView, settings: SearchSettings, scored: Ranking, stages: list[Stage]
+    corpus: CorpusView, settings: SearchSettings, best: Stage, stages: list[Stage]
 ) -> Ranking:
     """Duplicates collapsed, at most n of an item, the first k: in that order, walking down the ranking."""
-    came_from = "scored" if stages[-1].on else "fused"
+    scored = best.ranking
     removed: dict[int, str] = {}
     if settings.collapse_duplicates or settings.per_item:
         keep = _walk(corpus, settings, scored, removed)
@@ -265,7 +337,7 @@ def _rule_stage(
             "rule",
             "chunk",
             ranking,
-            (came_from,),
+            (best.name,),
             before=scored,
             limit=settings.k,
             removed=MappingProxyType(removed),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -13,10 +14,11 @@ from core.corpus import Corpus
 from core.errors import RankscopeError
 from core.explanation import stage_title
 from core.indexes.checks import checked_ranking
-from core.pipeline.assemble import VECTOR, assemble, probe_depth, rank_items
-from core.protocols import Index, Progress
+from core.pipeline.assemble import RERANKER, VECTOR, assemble, probe_depth, rank_items, to_rerank
+from core.protocols import Index, Progress, Reranker
+from core.reranking import load_reranker
 from core.settings import SearchSettings
-from core.trace import NO_HITS, Ranking, Record, Trace
+from core.trace import NO_HITS, Ranking, Record, Reranked, Trace
 from core.types import encodable
 
 BUILT_IN = ("bm25", VECTOR)
@@ -27,15 +29,53 @@ are then replayed. Above it, only chunks of the items sent on are scored."""
 
 
 def search(
-    corpus: Corpus, query: str, settings: SearchSettings | None = None, progress: Progress | None = None
+    corpus: Corpus,
+    query: str,
+    settings: SearchSettings | None = None,
+    progress: Progress | None = None,
+    pay: bool = True,
 ) -> Trace:
     """Run a query through every stage.
 
-    Raises TypeError when the query is not a string. `progress` hears of indexes that must be built.
+    `progress` hears of indexes that must be built. Without `pay` a reranker that would cost something is
+    not asked, and the trace says so. Raises TypeError when the query is not a string.
     """
     chosen = settings or SearchSettings()
     recorded, indexes = record(corpus, query, chosen, progress)
+    if chosen.rerank != "none":
+        recorded = rerank(corpus, recorded, chosen, pay)
     return assemble(corpus, recorded, chosen, indexes)
+
+
+def rerank(corpus: Corpus, recorded: Record, settings: SearchSettings, pay: bool = True) -> Record:
+    """The record with the reranker's scores of the best chunks, or with the reason why it has none."""
+    best = to_rerank(corpus, recorded, settings).positions
+    begin = time.perf_counter()
+    made = Reranked(settings.rerank, settings.rerank_model, best, np.empty(0))
+    if len(best):
+        texts = [corpus.chunk(position).indexed_text for position in best.tolist()]
+        try:
+            made = _asked(made, load_reranker(settings), recorded.query, texts, pay)
+        except RankscopeError as error:
+            made = replace(made, failed=str(error))
+    spent = {**recorded.milliseconds, RERANKER: (time.perf_counter() - begin) * 1000}
+    return replace(recorded, reranked=made, milliseconds=MappingProxyType(spent))
+
+
+def _asked(asking: Reranked, reranker: Reranker, query: str, texts: list[str], pay: bool) -> Reranked:
+    cost = reranker.estimate(query, texts) if reranker.paid and not pay else 0.0
+    if cost != 0:
+        about = "a price that is not known" if cost is None else f"about ${cost:.4f}"
+        held = f"{asking.name} is not asked yet: these {len(texts):,} texts cost {about}"
+        return replace(asking, failed=held, held=True)
+    found = reranker.scores(query, texts)
+    return replace(
+        asking,
+        scores=found.values,
+        listwise=reranker.listwise,
+        dollars=found.dollars,
+        note=found.note,
+    )
 
 
 def record(

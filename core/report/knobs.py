@@ -17,6 +17,17 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Indexes", ("second_stage", "indexes")),
     ("Fusion", ("fusion", "k_rrf")),
     ("Score fusion", ("passage_weight", "item_weight", "k_rrf_score")),
+    (
+        "Reranking",
+        (
+            "rerank",
+            "rerank_model",
+            "rerank_depth",
+            "rerank_order",
+            "rerank_weight",
+            "k_rrf_rerank",
+        ),
+    ),
     ("Kept chunks", ("k", "collapse_duplicates", "per_item")),
     ("Merging", ("merge", "merge_gap", "merge_cap")),
     ("BM25", ("bm25_variant", "bm25_k1", "bm25_b")),
@@ -113,7 +124,11 @@ def idle(settings: SearchSettings, path: str, signals: Sequence[str], indexes: S
     if name in ("k_rrf_items", "items", "passage_weight", "item_weight", "k_rrf_score"):
         return _idle_items(settings, name, signals)
     searching = _searching(settings, indexes)
+    unranked = "" if settings.rerank != "none" else "no reranker is chosen"
+    replaced = "" if settings.rerank_order == "fuse" else "the reranker's order replaces the one before"
     reasons = {
+        **dict.fromkeys(("rerank_model", "rerank_depth", "rerank_order"), (unranked,)),
+        **dict.fromkeys(("rerank_weight", "k_rrf_rerank"), (unranked, replaced)),
         "second_stage": ("" if settings.two_stage else "two stages are off",),
         "fusion": ("" if searching else "no index is on",),
         "k_rrf": (

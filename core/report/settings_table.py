@@ -7,18 +7,26 @@ from __future__ import annotations
 
 from dataclasses import MISSING, fields
 
-from core.settings import ChunkSettings, IndexSettings, IndexUse, SearchSettings, SignalUse
+from core.settings import (
+    ChunkSettings,
+    ContextSettings,
+    IndexSettings,
+    IndexUse,
+    SearchSettings,
+    SignalUse,
+)
 from core.text import Analyzer
 
 GROUPS = (
     ("chunking.", ChunkSettings),
+    ("context.", ContextSettings),
     ("", IndexSettings),
     ("analyzer.", Analyzer),
     ("", SearchSettings),
     ("indexes.NAME.", IndexUse),
     ("signals.NAME.", SignalUse),
 )
-_INDEXED = (ChunkSettings, IndexSettings, Analyzer)
+_INDEXED = (ChunkSettings, ContextSettings, IndexSettings, Analyzer)
 _CHANGES = {
     None: "re-indexes",
     "always": "recomputes",

@@ -116,9 +116,10 @@ class ChunkMap:
 def seen_end(chunk: Chunk, embedder: Embedder, tokens: int) -> int:
     """Where in the document the model stops reading a chunk of so many tokens; its end if it reads all.
 
-    Context and columns stand before the text, so they are read first.
+    What stands before the text, columns or a context, is read first.
     """
     if tokens <= embedder.max_tokens:
         return chunk.end
-    before = len(chunk.indexed_text) - len(chunk.text)
-    return chunk.start + max(0, embedder.visible_end(chunk.indexed_text) - before)
+    after = len(chunk.context) + 1 if chunk.context and chunk.context_last else 0
+    before = len(chunk.indexed_text) - len(chunk.text) - after
+    return min(chunk.start + max(0, embedder.visible_end(chunk.indexed_text) - before), chunk.end)

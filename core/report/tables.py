@@ -204,7 +204,7 @@ def strip(trace: Trace) -> list[dict[str, Any]]:
     spent = trace.record.milliseconds
     line = []
     for stage in trace.stages:
-        if stage.name.startswith("items."):
+        if stage.name.startswith("items.") or _unused(trace, stage):
             continue
         step: dict[str, Any] = {
             "name": stage.name,
@@ -232,6 +232,13 @@ def strip(trace: Trace) -> list[dict[str, Any]]:
     return line
 
 
+def _unused(trace: Trace, stage: Stage) -> bool:
+    """Whether a stage of reranking plays no part: unlike others it is left out then, not shown as off."""
+    if stage.name == "reranked":
+        return not stage.on
+    return stage.name == "reranker" and trace.settings.rerank == "none"
+
+
 def columns(
     trace: Trace, reader: Reader, limit: int = 20, before: Trace | None = None
 ) -> list[dict[str, Any]]:
@@ -244,7 +251,7 @@ def columns(
     old = {} if before is None else {stage.name: stage for stage in before.stages}
     made = []
     for stage in trace.stages:
-        if stage.name.startswith("items.") or stage.name == "kept":
+        if stage.name.startswith("items.") or stage.name == "kept" or _unused(trace, stage):
             continue
         column: dict[str, Any] = {
             "name": stage.name,
@@ -276,6 +283,8 @@ def _lines(trace: Trace, stage: Stage, reader: Reader, limit: int) -> list[dict[
         if stage.ranks is not None and stage.terms is not None:
             line["parts"] = parts(trace.settings, stage, hit.rank - 1)
             line["move"] = _move(stage, hit.rank)
+        elif stage.kind == "rerank":
+            line["move"] = (stage.before.rank_of(hit.position) or hit.rank) - hit.rank
         lines.append(line)
     return lines
 
@@ -290,7 +299,7 @@ def parts(settings: SearchSettings, stage: Stage, row: int) -> list[dict[str, An
         found.append(
             {
                 "name": name,
-                "title": _part_title(name),
+                "title": _part_title(stage, name),
                 "rank": rank or None,
                 "term": term,
                 "digits": number(term) if rank else "–",
@@ -300,17 +309,19 @@ def parts(settings: SearchSettings, stage: Stage, row: int) -> list[dict[str, An
     return found
 
 
-def _part_title(name: str) -> str:
-    return {"fused": "Own rank", "items": "Item rank"}.get(name) or stage_title(name).removeprefix(
-        "Items, "
-    )
+def _part_title(stage: Stage, name: str) -> str:
+    if stage.name == "scored":
+        return {"fused": "Own rank", "items": "Item rank"}[name]
+    if stage.name == "reranked" and name != "reranker":
+        return "Rank before"
+    return stage_title(name).removeprefix("Items, ")
 
 
 def _move(stage: Stage, rank: int) -> int:
     """Places gained: over its own rank in a score fusion, else over its best rank in any list."""
     assert stage.ranks is not None
     ranks = stage.ranks[rank - 1]
-    if stage.name == "scored":
+    if stage.name in ("scored", "reranked"):
         return int(ranks[0]) - rank
     listed = ranks[ranks > 0]
     return int(listed.min()) - rank if len(listed) else 0

@@ -14,12 +14,16 @@ from streamlit.delta_generator import DeltaGenerator
 from core.errors import SettingsError
 from core.explanation import stage_title
 from core.report.knobs import Knob, knobs, with_value
-from core.settings import IndexSettings, SearchSettings
+from core.settings import PAID_RERANKERS, IndexSettings, SearchSettings
 from core.text import Analyzer
 from pages.ui import state
 from pages.ui.number import show, slider_and_box
 from pages.ui.plain import plain
 
+_PAYING = (
+    "Ask the reranker whenever a search or a setting needs scores that are not kept yet. Off: the page "
+    "shows what it would cost, and asks first."
+)
 _OPEN = ("Item stage", "Indexes", "Fusion")
 
 
@@ -51,6 +55,8 @@ def search_controls(signals: Sequence[str], indexes: Sequence[str]) -> DeltaGene
                 _controls(list(together), reason)
             if title == "Vector search":
                 loss = st.empty()
+            if title == "Reranking" and settings.rerank in PAID_RERANKERS:
+                st.toggle("Pay at every search", key=state.PAY_BOX, help=_PAYING)
             if differing:
                 st.button(
                     "Reset these",
@@ -109,8 +115,11 @@ def _control(knob: Knob) -> None:
     change: dict[str, Any] = {"key": key, "on_change": lambda: _change(knob.path, st.session_state[key])}
     if isinstance(knob.default, bool):
         st.toggle(label, **change, **common)
+    elif knob.choices:
+        # A name that somebody registered may stand beside those that are built in.
+        st.selectbox(label, dict.fromkeys((*knob.choices, knob.value)), **change, **common)
     else:
-        st.selectbox(label, knob.choices, **change, **common)
+        st.text_input(label, **change, **common)
 
 
 def _part_title(part: str) -> str:

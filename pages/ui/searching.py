@@ -20,28 +20,38 @@ from pages.ui.plain import counted
 
 def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace:
     """The trace of query and settings; the session keeps it, the one before, and what changed."""
-    shown = state.trace()
+    shown, pay = state.trace(), state.take_pay()
     if shown is None or shown.query != query or shown.corpus is not corpus:
         with st.spinner("Searching …", show_time=True):
-            found = search(corpus, query, settings)
+            found = search(corpus, query, settings, pay=pay)
         # Said from the first search on, so that the columns do not move down at the first change.
         spent = sum(found.record.milliseconds.values()) / 1_000
-        state.set_trace(found, f"Searched {counted(len(corpus), 'chunk')} in {spent:.2f} seconds.")
+        told = f"Searched {counted(len(corpus), 'chunk')} in {spent:.2f} seconds."
+        state.set_trace(found, told + _paid(found))
         return found
-    if shown.settings == settings:
+    held = shown.record.reranked is not None and shown.record.reranked.held
+    if shown.settings == settings and not (pay and held):
         return shown
     try:
+        if pay and held:
+            raise NeedsSearch((f"the scores of {settings.rerank}",))
         found, how = replay(shown, settings), "Recomputed from the recorded search"
     except NeedsSearch as reason:
         with st.spinner("Searching again …", show_time=True):
-            found = search(corpus, query, settings)
+            found = search(corpus, query, settings, pay=pay)
         how = f"Searched again, as the recorded search does not cover {', '.join(reason.reasons)}"
     counts = moved(shown, found)
-    told = f"{how}: {movement_sentence(counts)}."
+    told = f"{how}: {movement_sentence(counts)}.{_paid(found)}"
     if not any(counts.values()):
         told += why_nothing_moved(shown.settings, settings, signals_of(found), indexes_of(found))
     state.set_trace(found, told, before=shown)
     return found
+
+
+def _paid(found: Trace) -> str:
+    """A sentence on what the reranker cost; with a blank before it."""
+    asked = found.record.reranked
+    return f" {asked.name} cost ${asked.dollars:.4f}." if asked and asked.dollars else ""
 
 
 def why_nothing_moved(

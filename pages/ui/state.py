@@ -19,6 +19,7 @@ from core.trace import CorpusView, Trace
 QUERY_BOX = "query_box"
 PAST_BOX = "past_box"
 PICK_BOX = "pick_words"
+PAY_BOX = "pay_reranker"
 _LINK_FIELDS = frozenset(spec.name for spec in fields(SearchSettings))
 _LAST = "last_collection"
 _DEFAULTS = "settings"  # ?settings=default: a link that changes nothing, but says so
@@ -197,6 +198,16 @@ def ask_past_query() -> None:
 def take_log_request() -> bool:
     """Whether the query was just asked by the person, and not repeated by a refresh; true once."""
     return st.session_state.pop("rs_log", False)
+
+
+def pay_once() -> None:
+    """The person said yes to what the reranker costs for the results on show."""
+    st.session_state["rs_pay"] = True
+
+
+def take_pay() -> bool:
+    """Whether a reranker that costs may be asked now: once, or always where the person chose that."""
+    return st.session_state.pop("rs_pay", False) or st.session_state.get(PAY_BOX, False)
 
 
 def first_time(what: str) -> bool:

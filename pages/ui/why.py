@@ -36,9 +36,13 @@ def why(trace: Trace, reader: Reader, position: int) -> None:
         _terms(found, trace)
     with right:
         _passage(trace, found)
+        read = trace.corpus.chunk(position)
+        if read.context:
+            draw.text("Context", "rs-subhead")
+            draw.text(read.context, "rs-source")
         draw.text("Text", "rs-subhead")
         with st.container(height=190, key="why_text"):
-            draw.text(trace.corpus.chunk(position).text, "rs-source")
+            draw.text(read.text, "rs-source")
 
 
 def _journey(found: Explanation) -> None:
