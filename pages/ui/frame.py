@@ -10,12 +10,14 @@ import streamlit as st
 from core.collection import list_collections
 from pages.ui import draw, links, state
 
-Page = Literal["search", "documents", "chunks"]
+Page = Literal["search", "documents", "chunks", "context", "answer"]
 
 _MENU: tuple[tuple[Page, str, str], ...] = (
     ("search", "Search", links.SEARCH),
     ("documents", "Documents", links.DOCUMENTS),
     ("chunks", "Chunks", links.CHUNKS),
+    ("context", "Context", links.CONTEXT),
+    ("answer", "Answer", links.ANSWER),
 )
 _ICON = str(Path(__file__).parent / "icon.svg")
 _CSS = (Path(__file__).parent / "frame.css").read_text(encoding="utf-8")

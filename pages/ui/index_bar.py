@@ -90,7 +90,9 @@ def _show(collection: Collection) -> None:
         return
     if said := st.session_state.pop(_SAID, None):
         draw.notice(*said)
-    if served is not None and not waiting and served.settings == state.index_settings():
+    newer = resources.contexts_waiting(collection, served) if served is not None else 0
+    current = served is not None and not waiting and served.settings == state.index_settings()
+    if served is not None and current and not newer:
         if not said:
             st.caption(
                 f"Index up to date: {counted(len(served), 'chunk')}, model {served.embedder.model_id}."
@@ -101,8 +103,11 @@ def _show(collection: Collection) -> None:
     elif waiting:
         reason = f"{counted(waiting, 'file')} not yet indexed: search finds only the others."
         action = "Resume indexing"
-    else:
+    elif not current:
         reason, action = "The index was made with other settings.", "Index again"
+    else:
+        reason = f"{counted(newer, 'document')} with contexts that are newer than the index."
+        action = "Index again"
     with st.container(horizontal=True, vertical_alignment="center", key="index_waiting"):
         draw.notice(reason, "warning")
         st.button(action, key="index_resume", type="primary", on_click=ask)

@@ -8,6 +8,7 @@ from streamlit.errors import StreamlitAPIException
 from pages.ui import state
 
 SEARCH, DOCUMENTS, CHUNKS = "app.py", "pages/documents.py", "pages/chunks.py"
+CONTEXT, ANSWER = "pages/context.py", "pages/answer.py"
 
 
 def link(page: str, label: str, icon: str | None = None, **parameters: str) -> None:

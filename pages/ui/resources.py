@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.collection import Collection, DocumentsOfVersion
+from core.contextualizing import contexts_for
 from core.corpus import Corpus, build_corpus, indexed_part, is_built
 from core.embedding import load_embedder
 from core.protocols import Embedder, Progress
 from core.report.loss import vector_loss
-from core.settings import IndexSettings, SearchSettings
+from core.settings import PAID_WRITERS, IndexSettings, SearchSettings
 
 # Collections whose corpora stay in memory; others are read from disk when they are asked for.
 _SERVED = 4
@@ -143,6 +144,17 @@ def waiting(collection: Collection) -> int:
     return served.waiting if served else 0
 
 
+def contexts_waiting(collection: Collection, served: Corpus) -> int:
+    """How many documents of the corpus have other contexts by now than those they are indexed with."""
+    settings = served.settings.context
+    if settings.writer not in PAID_WRITERS:
+        return 0
+    documents = collection.documents()
+    now = dict(zip(documents.ids, contexts_for(settings, documents, collection).digests, strict=True))
+    was = zip(served.item_ids, served.context_digests, strict=True)
+    return sum(now.get(one, digest) != digest for one, digest in was)
+
+
 def order(collection: Collection) -> Order | None:
     """The indexing that was asked for and is neither finished nor stopped."""
     return _shelf().orders.get(str(collection.folder))
@@ -177,7 +189,8 @@ def build(
         before = _shelf().get(collection)
         documents = collection.documents()
         wanted = (documents.version, index_settings)
-        if before and not before.waiting and (before.version, before.corpus.settings) == wanted:
+        current = before and not before.waiting and (before.version, before.corpus.settings) == wanted
+        if before and current and not contexts_waiting(collection, before.corpus):
             return before.corpus  # another window built it while this one waited
         made = build_corpus(collection, index_settings, progress, before.corpus if before else None)
         _shelf().put(collection, made, documents)
