@@ -93,13 +93,15 @@ class Citation:
 @dataclass(frozen=True)
 class TextDelta:
     text: str
+    block: int = field(default=0, compare=False)  # the place of its text block in the answer
 
 
 @dataclass(frozen=True)
 class CitationDelta:
-    """Belongs to the text since the citation, or the text block, before."""
+    """Belongs to the whole text block of the same number; the API sends it before the block's text."""
 
     citation: Citation
+    block: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -259,13 +261,16 @@ class Claude:
         what = params["model"]
         try:
             with client.messages.stream(**params) as events:
+                block = 0
                 for event in events:
-                    if event.type == "text":
-                        yield TextDelta(event.text)
+                    if event.type == "content_block_start":
+                        block = event.index
+                    elif event.type == "text":
+                        yield TextDelta(event.text, block)
                     elif event.type == "citation":
                         citation = _citation(event.citation)
                         if citation:
-                            yield CitationDelta(citation)
+                            yield CitationDelta(citation, block)
                 message, request_id = events.get_final_message(), events.request_id
         except Exception as error:
             raise self._clear(error, what, streaming=True) from None
