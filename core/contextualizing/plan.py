@@ -8,12 +8,11 @@ expected has none, so that every request pays for writing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.contextualizing.store import Seen
 from core.contextualizing.work import USUAL_FLOOR, Piece, Work
-from core.prices import Rate
+from core.prices import Prices, Rate
 from core.settings import ContextSettings
 
 SHORT, USUAL = 50, 75  # tokens of a context: the least and, where nothing was seen, what is expected
@@ -93,27 +92,24 @@ def batch_dollars(
     hits: int,
     cached: bool = True,
 ) -> float:
-    """US dollars of one document in a batch, at half price; all but `hits` requests write the cache."""
+    """US dollars of one document in a batch, before its discount; all but `hits` requests write the cache."""
     tail = chunks * ((chunk + question) * rate.input + output * rate.output)
     if cached:
         prefix = document * ((chunks - hits) * rate.write_1h + hits * rate.read)
     else:
         prefix = chunks * document * rate.input
-    return (prefix + tail) / 2e6
+    return (prefix + tail) / 1e6
 
 
 def make_plan(
     work: Work,
     settings: ContextSettings,
-    rate_of: Callable[[int], Rate | None],
+    prices: Prices,
     seen: Seen | None = None,
     concurrency: int = 4,
 ) -> Plan:
-    """The plan of a job. `rate_of(prompt tokens)` is the model's price (`Prices.rate`), by request size.
-
-    `seen` is how the model answered so far (`ContextStore.seen`).
-    """
-    floor = cache_floor(rate_of)
+    """The plan of a job, or of batches. `seen` is how the model answered so far (`ContextStore.seen`)."""
+    floor = cache_floor(prices, settings.model)
     expected = min(seen.output if seen else USUAL, settings.max_tokens)
     outputs = (min(SHORT, expected), expected, settings.max_tokens)
     live, batch, priced = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], True
@@ -130,7 +126,7 @@ def make_plan(
             plain += n * prefix
             single += n == 1
             below += n > 1
-        rate = rate_of(prefix + work.question + max(piece.chunk_tokens))
+        rate = prices.rate(settings.model, prefix + work.question + max(piece.chunk_tokens))
         if rate is None:
             priced = False
             continue
@@ -138,7 +134,7 @@ def make_plan(
         for at, output in enumerate(outputs):
             facts = (rate, prefix, n, mean, work.question, output)
             live[at] += document_dollars(*facts, cached=cached)
-            batch[at] += batch_dollars(*facts, n - 1 if at == 0 else 0, cached)
+            batch[at] += prices.batch * batch_dollars(*facts, n - 1 if at == 0 else 0, cached)
     chunks = work.chunks
     quick, slow = (seen.seconds * 0.7, seen.seconds * 1.5) if seen and seen.seconds else _CALL_SECONDS
     rounds = _rounds(work.pieces, concurrency)
@@ -165,9 +161,9 @@ def make_plan(
     )
 
 
-def cache_floor(rate_of: Callable[[int], Rate | None]) -> int:
+def cache_floor(prices: Prices, model: str) -> int:
     """The model's shortest cacheable prefix, in tokens."""
-    rate = rate_of(0)
+    rate = prices.rate(model)
     return rate.cache_floor if rate else USUAL_FLOOR
 
 

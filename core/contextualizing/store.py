@@ -240,25 +240,25 @@ class ContextStore:
         with self._write() as database:
             _pay(database, settings, usage, dollars, seconds, "")
 
-    def settled(self, key: str, texts: Collection[str] | None = None) -> dict[str, set[Span]]:
+    def settled(self, key: str) -> dict[str, set[Span]]:
         """Text hash → spans that need no asking: usable, dropped by a person, or refused by the model."""
-        query = "SELECT text_hash, start, end FROM contexts WHERE writer_key=? AND state!='truncated'"
-        return self._spans(query, (key,), texts)
+        return self._spans(
+            "SELECT text_hash, start, end FROM contexts WHERE writer_key=? AND state!='truncated'", key
+        )
 
     def waiting(self, key: str) -> dict[str, set[Span]]:
         """Text hash → spans that an open batch will answer."""
-        query = (
+        return self._spans(
             "SELECT c.text_hash, c.start, c.end FROM batch_chunks c JOIN batches b ON b.id=c.batch "
-            "WHERE b.writer_key=? AND b.status!='collected'"
+            "WHERE b.writer_key=? AND b.status!='collected'",
+            key,
         )
-        return self._spans(query, (key,), None)
 
-    def _spans(self, query: str, values: tuple, texts: Collection[str] | None) -> dict[str, set[Span]]:
+    def _spans(self, query: str, key: str) -> dict[str, set[Span]]:
         found: dict[str, set[Span]] = {}
         with self._read() as database:
-            for one, start, end in database.execute(query, values):
-                if texts is None or one in texts:
-                    found.setdefault(one, set()).add((start, end))
+            for text, start, end in database.execute(query, (key,)):
+                found.setdefault(text, set()).add((start, end))
         return found
 
     def has(self, key: str, text: str, span: Span) -> bool:
@@ -280,15 +280,8 @@ class ContextStore:
         with self._read() as database:
             found = database.execute(query, (key, text)).fetchall()
         return [
-            Row(
-                *row[:5],
-                windowed=bool(row[5]),
-                usage=Usage(*row[6:11]),
-                dollars=row[11],
-                batch=row[12],
-                at=row[13],
-            )
-            for row in found
+            Row(start, end, state, text, edited, bool(windowed), Usage(*facts[:5]), *facts[5:])
+            for start, end, state, text, edited, windowed, *facts in found
         ]
 
     def contexts_of(
@@ -494,7 +487,10 @@ class ContextStore:
             rows = database.execute(
                 "SELECT id, writer_key, status, counts, at, expires_at FROM batches ORDER BY rowid"
             ).fetchall()
-        return [BatchRow(*row[:3], json.loads(row[3]), *row[4:]) for row in rows]
+        return [
+            BatchRow(batch, key, status, json.loads(counts), at, expires_at)
+            for batch, key, status, counts, at, expires_at in rows
+        ]
 
     def batch_chunks(self, batch: str) -> dict[str, BatchChunk]:
         """The chunks of a batch by custom id."""
@@ -503,7 +499,10 @@ class ContextStore:
         )
         with self._read() as database:
             rows = database.execute(query, (batch,)).fetchall()
-        return {row[0]: BatchChunk(*row[:4], bool(row[4]), row[5]) for row in rows}
+        return {
+            name: BatchChunk(name, text, start, end, bool(windowed), outcome)
+            for name, text, start, end, windowed, outcome in rows
+        }
 
     def collect(
         self,

@@ -163,7 +163,7 @@ def count_documents(
     prompt = _prompt_name(settings)
 
     def count(name: str, words: str) -> int:
-        return claude.count_tokens(_countable(request(settings, quiet, words, "")))
+        return claude.count_tokens(request(settings, quiet, words, ""))
 
     known = store.counts(settings.model)
     if prompt not in known:
@@ -184,11 +184,6 @@ def count_documents(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-def _countable(params: Mapping[str, Any]) -> dict[str, Any]:
-    """What count_tokens takes of a request."""
-    return {name: value for name, value in params.items() if name != "max_tokens"}
 
 
 def _prompt_name(settings: ContextSettings) -> str:
