@@ -181,10 +181,11 @@ class ContextJob:
                 )
             _jobs[self._store.path] = self
         with self._change:
-            if self._thread:
-                return
             self._store.register(self._settings)
             self._go()
+            self._change.notify_all()
+            if self._thread:  # its last calls are still under way: it goes on after them
+                return
             self._thread = threading.Thread(target=self._run, name="contexts", daemon=True)
             self._thread.start()
 
@@ -343,22 +344,17 @@ class ContextJob:
         seconds = time.monotonic() - began
         dollars = 0.0 if self._free else self._prices.cost(self._settings.model, reply.usage)
         state, reason = judge(reply, self._settings)
-        if state:
-            self._store.put(
-                self._settings,
-                Written(
-                    piece.text_hash,
-                    *span,
-                    state,
-                    reply.text,
-                    piece.windowed,
-                    reply.usage,
-                    dollars,
-                    seconds,
-                ),
-            )
-        else:
-            self._store.pay(self._settings, reply.usage, dollars, seconds)
+        answer = Written(
+            piece.text_hash,
+            *span,
+            state,
+            reply.text,
+            piece.windowed,
+            reply.usage,
+            dollars,
+            seconds,
+        )
+        self._store.put(self._settings, answer)
         with self._change:
             self._end_call(call)
             self._spent += dollars or 0.0

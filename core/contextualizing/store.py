@@ -66,7 +66,8 @@ INSERT INTO meta VALUES ('version', 0);
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A model's answer for one chunk: `state` "written", "truncated" or "refused".
+    """A model's answer for one chunk: `state` "written", "truncated" or "refused", or blank for one that
+    gave nothing to keep but was paid.
 
     `dollars` is None where no price is known, `seconds` None for a batch's.
     """
@@ -148,8 +149,8 @@ class BatchChunk:
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """A batch: `status` "sending" (no answer to the submission yet), "in_progress", "canceling" or
-    "collected" (its results are in)."""
+    """A batch: `status` "sending" (no answer to the submission yet), "in_progress", "canceling",
+    "collected" (its results are in) or "lost" (the server keeps it no longer)."""
 
     id: str
     writer_key: str
@@ -233,13 +234,6 @@ class ContextStore:
         with self._write() as database:
             _put(database, settings, written)
 
-    def pay(
-        self, settings: ContextSettings, usage: Usage, dollars: float | None, seconds: float | None
-    ) -> None:
-        """Keep what an answer cost that gave nothing to keep."""
-        with self._write() as database:
-            _pay(database, settings, usage, dollars, seconds, "")
-
     def settled(self, key: str) -> dict[str, set[Span]]:
         """Text hash → spans that need no asking: usable, dropped by a person, or refused by the model."""
         return self._spans(
@@ -250,7 +244,7 @@ class ContextStore:
         """Text hash → spans that an open batch will answer."""
         return self._spans(
             "SELECT c.text_hash, c.start, c.end FROM batch_chunks c JOIN batches b ON b.id=c.batch "
-            "WHERE b.writer_key=? AND b.status!='collected'",
+            "WHERE b.writer_key=? AND b.status NOT IN ('collected', 'lost')",
             key,
         )
 
@@ -589,7 +583,16 @@ def open_store(collection: Collection) -> ContextStore:
 
 def _put(database: sqlite3.Connection, settings: ContextSettings, written: Written) -> None:
     usage, key = written.usage, settings.writer_key
-    _pay(database, settings, usage, written.dollars, written.seconds, written.batch)
+    database.execute(
+        "INSERT INTO paid(writer_key, model, input, cache_write, cache_write_1h, cache_read, output, "
+        "dollars, seconds, batch, at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        (
+            *(key, settings.model, *_tokens(usage)),
+            *(written.dollars, written.seconds, written.batch, _now()),
+        ),
+    )
+    if not written.state:
+        return
     text = encodable(written.text)
     database.execute(
         "INSERT INTO contexts VALUES (?,?,?,?,?,?,'',?,?,?,?,?,?,?,?,?,?) "
@@ -607,21 +610,6 @@ def _put(database: sqlite3.Connection, settings: ContextSettings, written: Writt
         ),
     )
     _bump(database)
-
-
-def _pay(
-    database: sqlite3.Connection,
-    settings: ContextSettings,
-    usage: Usage,
-    dollars: float | None,
-    seconds: float | None,
-    batch: str,
-) -> None:
-    database.execute(
-        "INSERT INTO paid(writer_key, model, input, cache_write, cache_write_1h, cache_read, output, "
-        "dollars, seconds, batch, at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-        (settings.writer_key, settings.model, *_tokens(usage), dollars, seconds, batch, _now()),
-    )
 
 
 def _tokens(usage: Usage) -> tuple[int, int, int, int, int]:
