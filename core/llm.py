@@ -9,10 +9,11 @@ from __future__ import annotations
 import email.utils
 import functools
 import ipaddress
+import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -252,7 +253,9 @@ class Claude:
         except pydantic.ValidationError:
             return None, reply
 
-    def stream(self, params: Mapping[str, Any]) -> Iterator[TextDelta | CitationDelta | Done]:
+    def stream(
+        self, params: Mapping[str, Any]
+    ) -> Generator[TextDelta | CitationDelta | Done, None, None]:
         """The answer as it is written; the last event is Done. Closing the iterator ends the request.
 
         Raises LlmError: kind "cut" for a stream that ends without a stop reason.
@@ -273,7 +276,7 @@ class Claude:
                             yield CitationDelta(citation, block)
                 message, request_id = events.get_final_message(), events.request_id
         except Exception as error:
-            raise self._clear(error, what, streaming=True) from None
+            raise self._clear(error, what) from None
         reply = self._reply(message, request_id)
         if reply.stop is None:
             raise LlmError(_cut(self.address, "it ended without saying why"), "cut", again=True)
@@ -326,7 +329,7 @@ class Claude:
         except LlmError:
             raise
         except Exception as error:
-            raise self._clear(error, batch_id, streaming=True) from None
+            raise self._clear(error, batch_id) from None
 
     def _state(self, batch: Any) -> BatchState:
         try:
@@ -378,10 +381,13 @@ class Claude:
             "Anthropic-compatible server"
         )
 
-    def _clear(self, error: Exception, what: str, streaming: bool = False) -> LlmError:
+    def _clear(self, error: Exception, what: str) -> LlmError:
         """The SDK's error as one message: the reason, the server's own words, the remedy."""
         import anthropic
 
+        if isinstance(error, anthropic.APIStatusError) and 300 <= error.status_code < 400:
+            message = f"{self.address} sends requests on to another address: give that address itself"
+            return LlmError(message, "request")
         if isinstance(error, anthropic.APIStatusError):
             kind = _kind(error)
             told = _shown(error.api_message or error.message)
@@ -402,9 +408,13 @@ class Claude:
             return LlmError(f"{_shown(error)}; {_SET_KEY}", "key")
         if type(error) is anthropic.AnthropicError:
             return LlmError(f"{what} has no results: it has not ended, or is older than 29 days", "gone")
-        if isinstance(error, TypeError | ValueError) and not streaming:
+        if isinstance(error, _STRANGE | anthropic.APIResponseValidationError):
+            return self._strange()
+        if isinstance(error, TypeError | ValueError):
             return LlmError(f"the request for {what} cannot be sent: {_shown(error)}", "request")
-        return LlmError(_cut(self.address, type(error).__name__), "cut", again=True)
+        return LlmError(
+            _cut(self.address, type(error).__name__), "cut", again=True
+        )  # the transport's own
 
     def _remedy(self, kind: str, what: str, error: anthropic.APIStatusError) -> str:
         match kind:
@@ -427,6 +437,8 @@ class Claude:
                 return f"the request for {what} has to change before it is sent again"
 
 
+# What the SDK raises on an answer of another shape: no JSON, no message, events in no order.
+_STRANGE = json.JSONDecodeError | AssertionError | AttributeError | LookupError | RuntimeError
 _FACTS: dict[tuple[str, str], ModelFacts] = {}  # by address and model
 _SET_KEY = "set ANTHROPIC_API_KEY to a valid key and start the app again"
 _REASONS = {
@@ -460,7 +472,8 @@ def missing_key(base_url: str = "") -> str:
 def _connections() -> anthropic.DefaultHttpxClient:
     import anthropic
 
-    return anthropic.DefaultHttpxClient()
+    # A redirect would carry documents to an address that nobody chose.
+    return anthropic.DefaultHttpxClient(follow_redirects=False)
 
 
 def _address(url: str) -> str:

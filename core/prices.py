@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from core.errors import RankscopeError
 from core.home import home
 from core.llm import Usage
 
 DEFAULT_FILE = Path(__file__).parents[1] / "data" / "prices.toml"
-Kind = Literal["embedding", "rerank"]
+Kind = Literal["embedding", "rerank", "search"]
 _MILLION = 1_000_000
 
 
@@ -70,7 +70,8 @@ class Prices:
         return None if rate is None else rate.cost(usage) * (self.batch if batch else 1.0)
 
     def per_unit(self, kind: Kind, model: str) -> float | None:
-        """USD for a million tokens; for rerankers billed by search, for one search (see the file)."""
+        """USD for a million tokens ("embedding", "rerank") or for one search unit ("search"), as the provider
+        of `model` bills; None without a price."""
         return self.units.get((kind, model))
 
     def _bands(self, model: str) -> tuple[tuple[int, Rate], ...] | None:
@@ -118,7 +119,7 @@ def _prices(table: Mapping[str, Any]) -> Prices:
         raise _Wrong(f"date is {day!r}, not a day such as 2026-11-30")
     units = {
         (kind, model): _number(f"{kind}.{model}", entries, model)
-        for kind in ("embedding", "rerank")
+        for kind in get_args(Kind)
         for entries in [_table(kind, table.get(kind, {}))]
         for model in entries
     }
@@ -136,8 +137,12 @@ def _model_bands(name: str, entry: Mapping[str, Any]) -> tuple[tuple[int, Rate],
         return Rate(**{key: _number(f"{where}.{key}", part, key) for key in _RATES}, **sizes)  # type: ignore[arg-type]
 
     bands = [(0, rate(name, entry))]
-    for place, part in enumerate(entry.get("above", [])):
+    above = entry.get("above", [])
+    if not isinstance(above, list):
+        raise _Wrong(f"{name}.above is {above!r}, not a list of tables")
+    for place, value in enumerate(above):
         where = f"{name}.above[{place}]"
+        part = _table(where, value)
         bands.append((int(_number(f"{where}.tokens", part, "tokens")) + 1, rate(where, part)))
     return tuple(sorted(bands, key=lambda band: band[0]))
 

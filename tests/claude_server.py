@@ -6,6 +6,7 @@ exact prefix, and fails when told to. `ClaudeServer.requests` holds what was ask
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import re
@@ -46,7 +47,8 @@ class Fault:
     retry_after: float | None = None  # seconds
     retry_after_ms: float | None = None
     error_code: str = ""
-    body: str | None = None  # sent as text/html instead of the API's error
+    location: str = ""
+    body: str | None = None  # sent as it is instead of the API's error, as JSON where it begins like it
 
 
 @dataclass(frozen=True)
@@ -178,10 +180,10 @@ class ClaudeServer(HTTPServerBase):
             self.batch_hits = True  # whether a batch's requests read what an earlier one wrote
             self.batches: dict[str, _Batch] = {}
             self.peak_in_flight = 0
-            self._in_flight = 0
+            self.in_flight = 0
             self._count = 0
             self._faults: list[tuple[Any, Callable[[Body], bool] | None, str]] = []
-            self._cache: set[tuple[str, str]] = set()
+            self._cache: set[str] = set()
 
     # -- for tests ---------------------------------------------------------------------------------------
 
@@ -234,7 +236,7 @@ class ClaudeServer(HTTPServerBase):
     def _batch_result(self, params: Body) -> Body:
         try:
             self._check(params)
-            answer = self._answer_to(params, None, cached=self.batch_hits)
+            answer = self._answer_to(params, None, self._read(params) if self.batch_hits else 0)
         except ApiError as refused:
             return {"type": "errored", "error": _error("invalid_request_error", str(refused))}
         return {"type": "succeeded", "message": self._message(answer)}
@@ -267,12 +269,12 @@ class ClaudeServer(HTTPServerBase):
             number = self._count
             wake = self._wake
             counted = request.path == "/v1/messages"
-            self._in_flight += counted
-            self.peak_in_flight = max(self.peak_in_flight, self._in_flight)
+            self.in_flight += counted
+            self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
 
         def done() -> None:
             with self._lock:
-                self._in_flight -= counted and wake is self._wake
+                self.in_flight -= counted and wake is self._wake
 
         try:
             response = self._respond(request, recorded.body, wake)
@@ -327,11 +329,12 @@ class ClaudeServer(HTTPServerBase):
 
     def _messages(self, request: Request, body: Body, fault: Any, wake: threading.Event) -> Response:
         self._check(body)
+        read = self._read(body)
         if self.latency:
             wake.wait(self.latency)
         if isinstance(fault, Cut) and not body.get("stream"):
             _drop(request)
-        answer = self._answer_to(body, fault)
+        answer = self._answer_to(body, fault, read)
         if body.get("stream"):
             events = self._events(answer, fault, request, wake)
             return Response(events, mimetype="text/event-stream")
@@ -373,7 +376,7 @@ class ClaudeServer(HTTPServerBase):
     def prompt_tokens(self, body: Body) -> int:
         return sum(self.tokens(text) for block in _blocks(body) for text in _texts(block))
 
-    def _answer_to(self, body: Body, fault: Any, cached: bool = True) -> _Answer:
+    def _answer_to(self, body: Body, fault: Any, read: int) -> _Answer:
         stop: str | None = "end_turn"
         if isinstance(fault, Refusal):
             content, stop = [], "refusal"
@@ -397,31 +400,38 @@ class ClaudeServer(HTTPServerBase):
             output = sum(self.tokens(block.get("text") or block["thinking"]) for block in content)
         if isinstance(fault, Ends):
             stop = None
-        return _Answer(content, stop, self._usage(body, output, cached), body["model"])
+        return _Answer(content, stop, self._usage(body, output, read), body["model"])
 
-    def _usage(self, body: Body, output: int, cached: bool) -> Body:
-        """Count the prompt against the cache. This is where an entry becomes readable: its answer begins."""
+    def _marks(self, body: Body) -> tuple[int, list[tuple[int, str, str]]]:
+        """The prompt's tokens, and for each mark past the floor: tokens up to it, its cache entry, its ttl."""
         total, marks = 0, []
-        prefix = ""
+        prefix = hashlib.sha256(body["model"].encode())
         for block in _blocks(body):
-            mark = block.get("cache_control")
-            prefix += json.dumps(
-                {name: value for name, value in block.items() if name != "cache_control"}
-            )
+            plain = {name: value for name, value in block.items() if name != "cache_control"}
+            prefix.update(json.dumps(plain).encode())
             total += sum(self.tokens(text) for text in _texts(block))
+            mark = block.get("cache_control")
             if mark and total >= self.cache_floor:
-                marks.append((total, (body["model"], prefix), mark.get("ttl", "5m")))
-        read = 0
-        written = {"5m": 0, "1h": 0}
+                marks.append((total, prefix.hexdigest(), mark.get("ttl", "5m")))
+        return total, marks
+
+    def _read(self, body: Body) -> int:
+        """Tokens that the cache holds when a request comes in."""
         with self._lock:
-            for tokens, entry, _ in marks:
-                if cached and entry in self._cache:
-                    read = tokens
-            before = read
-            for tokens, entry, ttl in marks:
-                if tokens > before:
-                    written[ttl] += tokens - before
-                    before = tokens
+            return max(
+                (tokens for tokens, entry, _ in self._marks(body)[1] if entry in self._cache), default=0
+            )
+
+    def _usage(self, body: Body, output: int, read: int) -> Body:
+        """What is billed. From here on the request's entries are readable: its answer begins."""
+        total, marks = self._marks(body)
+        written = {"5m": 0, "1h": 0}
+        before = read
+        for tokens, entry, ttl in marks:
+            if tokens > before:
+                written[ttl] += tokens - before
+                before = tokens
+            with self._lock:
                 self._cache.add(entry)
         return {
             "input_tokens": total - read - sum(written.values()),
@@ -634,11 +644,14 @@ def _error(kind: str, message: str, code: str = "") -> Body:
 
 def _failure(fault: Fault) -> Response:
     if fault.body is not None:
-        response = Response(fault.body, fault.status, mimetype="text/html")
+        kind = "application/json" if fault.body.startswith("{") else "text/html"
+        response = Response(fault.body, fault.status, mimetype=kind)
     else:
         kind = fault.type or _TYPES.get(fault.status, "api_error")
         message = fault.message or f"scripted {fault.status}"
         response = _json(_error(kind, message, fault.error_code), fault.status)
+    if fault.location:
+        response.headers["location"] = fault.location
     if fault.retry_after is not None:
         response.headers["retry-after"] = f"{fault.retry_after:g}"
     if fault.retry_after_ms is not None:
