@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.corpus import Corpus
 from core.documents import ListedDocuments
@@ -212,8 +214,8 @@ class TestReading:
             assert quoted == [one["quote"].split() for one in row["evidence"]]
 
 
-def spans(*pairs: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    return np.array([start for start, _ in pairs]), np.array([end for _, end in pairs])
+def spans(*pairs: tuple[int, int]) -> tuple[np.ndarray, ...]:
+    return tuple(np.array([pair[at] for pair in pairs], dtype=np.int64) for at in (0, 1))
 
 
 class TestGolden:
@@ -237,6 +239,26 @@ class TestGolden:
     ) -> None:
         starts, ends = spans((0, 10), (10, 20), (20, 30))
         assert golden_pieces(starts, ends, *span).tolist() == golden
+
+    @given(
+        st.lists(st.tuples(st.integers(0, 40), st.integers(1, 20)), max_size=6),
+        st.integers(0, 50),
+        st.integers(1, 25),
+    )
+    def test_as_counted_character_by_character(
+        self, pieces: list[tuple[int, int]], start: int, length: int
+    ) -> None:
+        span = set(range(start, start + length))
+        held = [len(span & set(range(at, at + size))) for at, size in pieces]
+        golden = [
+            place
+            for place, (_, size) in enumerate(pieces)
+            if held[place] and (held[place] >= length / 2 or held[place] >= size / 2)
+        ]
+        if not golden and any(held):
+            golden = [held.index(max(held))]
+        starts, ends = spans(*((at, at + size) for at, size in pieces))
+        assert golden_pieces(starts, ends, start, start + length).tolist() == golden
 
     def test_the_first_of_those_that_hold_most(self) -> None:
         # A span cut into three thirds, each a small part of its chunk.
