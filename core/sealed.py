@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SEAL = "seal.json"
-_MAPPED_FROM = 1 << 16  # bytes
+_HEADER = 128  # bytes that numpy writes before the values
 
 
 def write_sealed(folder: Path, write: Callable[[Path], object]) -> None:
@@ -50,8 +50,8 @@ def is_sealed(folder: Path) -> bool:
 
 def read_array(path: Path, mapped: bool = False) -> NDArray[Any]:
     """The array of an npy file, memory-mapped or read. Raises OSError and ValueError as numpy does."""
-    # A small file is not worth a mapping, and an empty array cannot be mapped.
-    mode: Literal["r"] | None = "r" if mapped and path.stat().st_size > _MAPPED_FROM else None
+    # An empty array, whose file is its header alone, cannot be mapped.
+    mode: Literal["r"] | None = "r" if mapped and path.stat().st_size > _HEADER else None
     try:
         return np.load(path, mmap_mode=mode, allow_pickle=False)
     except SystemError:

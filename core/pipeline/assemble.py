@@ -298,7 +298,6 @@ def _rerank_stages(record: Record, settings: SearchSettings, best: Stage, stages
             (best.name,),
             before=best.ranking,
             limit=settings.rerank_depth,
-            note=asked.note,
         )
     )
     if settings.rerank_order == "replace":

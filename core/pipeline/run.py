@@ -55,7 +55,8 @@ def rerank(corpus: Corpus, recorded: Record, settings: SearchSettings, pay: bool
     if len(best):
         texts = [corpus.chunk(position).indexed_text for position in best.tolist()]
         try:
-            made = _asked(made, load_reranker(settings), recorded.query, texts, pay)
+            if reranker := load_reranker(settings):
+                made = _asked(made, reranker, recorded.query, texts, pay)
         except RankscopeError as error:
             made = replace(made, failed=str(error))
     spent = {**recorded.milliseconds, RERANKER: (time.perf_counter() - begin) * 1000}

@@ -222,6 +222,10 @@ def strip(trace: Trace) -> list[dict[str, Any]]:
             step["ms"] = sum(parts) if parts else None
         elif stage.name == "kept":
             step["of"] = len(stage.before)
+        elif stage.name == "reranker" and trace.record.reranked:
+            step["of"] = len(stage.before) if stage.on else None
+            step["dollars"] = trace.record.reranked.dollars
+            step["note"] = stage.note or trace.record.reranked.note
         elif stage.name == "fused":
             step["note"] = stage.note or (
                 f"RRF, k_rrf {settings.k_rrf}"

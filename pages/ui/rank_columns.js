@@ -26,7 +26,8 @@ function strip(steps, jump) {
       ? count.format(step.count) + (step.of !== null ? ` / ${count.format(step.of)}` : "")
       : "off";
     button.append(el("span", "stepcount", amount));
-    const under = step.ms !== null && step.on ? `${step.ms < 10 ? step.ms.toFixed(1) : Math.round(step.ms)} ms` : "";
+    let under = step.ms !== null && step.on ? `${step.ms < 10 ? step.ms.toFixed(1) : Math.round(step.ms)} ms` : "";
+    if (step.dollars) under += ` · $${step.dollars.toFixed(4)}`;
     button.append(el("span", "stepms", under));
     button.addEventListener("click", () => jump(step.name));
     box.append(button);

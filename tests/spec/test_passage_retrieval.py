@@ -58,6 +58,8 @@ def test_stages_stand_in_pipeline_order_and_hold_their_invariants(corpus: Corpus
         ("vector", "search"),
         ("fused", "fuse"),
         ("scored", "fuse"),
+        ("reranker", "rerank"),
+        ("reranked", "fuse"),
         ("kept", "rule"),
         ("passages", "merge"),
     ]

@@ -88,14 +88,22 @@ def test_a_locked_control_would_move_nothing(
     ]
 
 
-def test_with_the_defaults_only_the_graph_settings_are_locked() -> None:
+def test_with_the_defaults_only_settings_of_the_graph_and_the_reranker_are_locked() -> None:
     locked = {
         knob.path
         for _, group in knobs(SearchSettings(), SIGNALS, INDEXES)
         for knob in group
         if knob.idle
     }
-    assert locked == {"hnsw_m", "hnsw_ef_construction", "hnsw_ef"}
+    reranking = {"rerank_model", "rerank_depth", "rerank_order", "rerank_weight", "k_rrf_rerank"}
+    assert locked == {"hnsw_m", "hnsw_ef_construction", "hnsw_ef"} | reranking
+
+
+def test_only_a_fused_order_has_a_weight_and_a_constant() -> None:
+    paths = ("rerank_depth", "rerank_weight", "k_rrf_rerank")
+    for order, locked in (("replace", [False, True, True]), ("fuse", [False, False, False])):
+        chosen = SearchSettings(rerank="late", rerank_order=order)
+        assert [bool(idle(chosen, path, SIGNALS, INDEXES)) for path in paths] == locked
 
 
 def test_a_weight_of_0_can_be_raised_again_though_its_list_is_the_only_one(corpus: Corpus) -> None:
