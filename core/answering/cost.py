@@ -1,0 +1,82 @@
+"""What a question costs, before it is asked: from counted tokens, or from an estimate marked as one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.answering.inquiry import Inquiry
+from core.answering.request import SYSTEM
+from core.llm import Usage
+from core.prices import Prices
+
+BASE_LIMIT = 200_000
+"""The largest knowledge base, in tokens, that is offered to be sent whole (the published advice)."""
+
+OUTPUT = 500
+"""Tokens of an answer that an estimate takes for granted."""
+
+_PER_TOKEN = 3  # characters, where letters and blanks make words
+_PER_SOURCE = 12  # tokens around each source
+_DENSE = re.compile("[\u2e80-\U0010ffff]")  # about a token each
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Dollars for this question; `following`, for a whole base, for another within the hour.
+
+    `tokens` are those of the prompt, counted by the model's own server where `exact`. Dollars are None
+    where no price is known. `fits`: not above what may be sent.
+    """
+
+    tokens: int
+    exact: bool
+    dollars: float | None
+    following: float | None
+    fits: bool
+
+
+def rough_tokens(text: str) -> int:
+    """A third of the characters, and one for each sign of the scripts that need one each."""
+    dense = len(_DENSE.findall(text))
+    return dense - (dense - len(text)) // _PER_TOKEN
+
+
+def rough_prompt(inquiry: Inquiry) -> int:
+    """Tokens of the sources and of our instructions, estimated; the question is not counted."""
+    sources = sum(
+        rough_tokens(source.title) + rough_tokens(text) + _PER_SOURCE
+        for source, text in zip(inquiry.sources, inquiry.texts, strict=True)
+    )
+    return sources + rough_tokens(SYSTEM)
+
+
+def may_fit(lengths: Sequence[int]) -> bool:
+    """Whether documents of these lengths, in characters, can be below the limit: told without reading them."""
+    return sum(lengths) / _PER_TOKEN <= BASE_LIMIT
+
+
+def estimate(
+    inquiry: Inquiry, prices: Prices, prompt: int, counted: int | None = None, warm: bool = False
+) -> Estimate:
+    """`prompt` is `rough_prompt`; `counted` what the server counted for all. `warm`: the base lies in the cache."""
+    asked = rough_tokens(inquiry.question)
+    tokens = prompt + asked if counted is None else counted
+    held = max(tokens - asked, 0)
+    rate = prices.rate(inquiry.model, tokens)
+    window = rate.context if rate and rate.context else BASE_LIMIT
+    fits = tokens <= (min(BASE_LIMIT, window) if inquiry.path == "base" else window)
+    plain = Usage(input=tokens, output=OUTPUT)
+    first = following = plain
+    if inquiry.path == "base" and rate and held >= rate.cache_floor:
+        following = Usage(input=asked, cache_read=held, output=OUTPUT)
+        first = following if warm else Usage(input=asked, cache_write_1h=held, output=OUTPUT)
+    cost = prices.cost
+    return Estimate(
+        tokens,
+        counted is not None,
+        cost(inquiry.model, first),
+        cost(inquiry.model, following) if inquiry.path == "base" else None,
+        fits,
+    )

@@ -1,0 +1,75 @@
+"""What the Answer page remembers: the answer on show, those on their way, and counted tokens."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.answering import AnswerJob
+from core.collection import Collection
+from pages.ui import state
+
+_OPEN = "rs_answer_open"
+_SAID = "rs_answer_said"
+_COUNTS = "rs_answer_counts"
+
+
+@st.cache_resource(show_spinner=False)
+def _jobs() -> dict[str, AnswerJob]:
+    """By collection, the question asked last: it goes on when its window is closed or reloaded."""
+    return {}
+
+
+def follow(collection: Collection, job: AnswerJob) -> None:
+    """Show this answer as it comes."""
+    _jobs()[str(collection.folder)] = job
+    st.session_state[_OPEN] = (collection.id, state.query(), None)
+    st.session_state.pop(_SAID, None)
+
+
+def job(collection: Collection) -> AnswerJob | None:
+    """The question asked last of this collection, in whichever window."""
+    return _jobs().get(str(collection.folder))
+
+
+def running(collection: Collection) -> bool:
+    found = job(collection)
+    return found is not None and found.running
+
+
+def open_answer(collection: Collection, place: int) -> None:
+    """Show an answer that is kept."""
+    st.session_state[_OPEN] = (collection.id, state.query(), place)
+    st.session_state.pop(_SAID, None)
+
+
+def close_answer() -> None:
+    st.session_state.pop(_OPEN, None)
+
+
+def opened(collection: Collection) -> tuple[bool, int | None]:
+    """Whether an answer is on show, and its place in the store; None for the one on its way.
+
+    Another question or collection puts it away.
+    """
+    chosen = st.session_state.get(_OPEN)
+    if chosen and chosen[:2] == (collection.id, state.query()):
+        return True, chosen[2]
+    return running(collection), None
+
+
+def say(message: str) -> None:
+    """Keep an error for the next drawing."""
+    st.session_state[_SAID] = message
+
+
+def take_said() -> str:
+    return st.session_state.pop(_SAID, "")
+
+
+def keep_count(key: str, tokens: int) -> None:
+    st.session_state.setdefault(_COUNTS, {})[key] = tokens
+
+
+def counted_tokens(key: str) -> int | None:
+    """What the server counted for the inquiry of this key."""
+    return st.session_state.get(_COUNTS, {}).get(key)
