@@ -177,6 +177,7 @@ class ClaudeServer(HTTPServerBase):
             self.cache_floor = 512
             self.latency = 0.0  # seconds before an answer begins
             self.pace = 0.0  # seconds between two deltas of a stream
+            self.citations_first = True  # before the text of their block, as the API sends them
             self.batch_hits = True  # whether a batch's requests read what an earlier one wrote
             self.batches: dict[str, _Batch] = {}
             self.peak_in_flight = 0
@@ -462,9 +463,12 @@ class ClaudeServer(HTTPServerBase):
     def _events(
         self, answer: _Answer, fault: Any, request: Request, wake: threading.Event
     ) -> Iterator[bytes]:
-        deltas = [
-            (place, delta) for place, block in enumerate(answer.content) for delta in _deltas(block)
-        ]
+        deltas = []
+        for place, block in enumerate(answer.content):
+            pieces = _deltas(block)
+            if self.citations_first:
+                pieces.sort(key=lambda piece: piece["type"] != "citations_delta")
+            deltas += [(place, piece) for piece in pieces]
         half = len(deltas) // 2
         start = self._message(answer) | {"content": [], "stop_reason": None}
         start["usage"] = answer.usage | {"output_tokens": 1}
@@ -484,7 +488,11 @@ class ClaudeServer(HTTPServerBase):
                     yield _event("content_block_stop", index=open_block)
                 block = answer.content[place]
                 kind = block["type"]
-                empty = {"type": kind, kind: ""} | ({"signature": ""} if kind == "thinking" else {})
+                empty: Body = {"type": kind, kind: ""}
+                if kind == "thinking":
+                    empty["signature"] = ""
+                elif block["citations"]:
+                    empty["citations"] = []
                 yield _event("content_block_start", index=place, content_block=empty)
                 open_block = place
             yield _event("content_block_delta", index=place, delta=delta)
@@ -614,7 +622,7 @@ def _citations(body: Body, cites: list[Body]) -> list[Body]:
 
 
 def _deltas(block: Body) -> list[Body]:
-    """A block as a stream sends it: its text in pieces of a few characters, then its citations."""
+    """A block as a stream sends it: its text in pieces of a few characters, and its citations."""
     if block["type"] == "thinking":
         return [
             {"type": "thinking_delta", "thinking": block["thinking"]},

@@ -570,7 +570,9 @@ def test_a_stream_gives_text_then_the_reply(claude: ClaudeServer) -> None:
     assert claude.asked[0]["stream"] is True
 
 
-def test_citations_come_with_their_text(claude: ClaudeServer) -> None:
+@pytest.mark.parametrize("first", [True, False])
+def test_citations_come_with_the_block_they_belong_to(claude: ClaudeServer, first: bool) -> None:
+    claude.citations_first = first
     place = {"type": "search_result_location", "search_result_index": 1}
     claude.answer = [
         ("Oil first", [{**place, "start_block_index": 0, "end_block_index": 2}]),
@@ -585,8 +587,13 @@ def test_citations_come_with_their_text(claude: ClaudeServer) -> None:
         (0, 2, 3, "block"),
     ]
     assert cites[0].cited_text == "Sentence 1.0. Sentence 1.1. "
-    before = "".join(one.text for one in events[: events.index(CitationDelta(cites[0]))])  # type: ignore[union-attr]
-    assert before == "Oil first"
+    blocks: dict[int, str] = {}
+    for one in events:
+        if isinstance(one, TextDelta):
+            blocks[one.block] = blocks.get(one.block, "") + one.text
+    assert blocks == {0: "Oil first", 1: ", and then", 2: " light."}
+    assert [one.block for one in events if isinstance(one, CitationDelta)] == [0, 2]
+    assert isinstance(events[0], CitationDelta) == first
     assert claude.asked[0]["messages"][0]["content"][:2] == SOURCES
 
 
