@@ -140,12 +140,13 @@ class Claude:
     or the word "none", and never what belongs to Anthropic. `retries` are made on overload, rate limits, server
     errors and lost connections; each attempt may be silent for `timeout` seconds. A server that asks to wait
     longer than `patience` seconds before a retry gets none: LlmError "busy" then says how long it asked for.
+    The defaults suit a person who waits; a job gives it minutes.
 
     Raises LlmError (kind "request") for an address that is none.
     """
 
     def __init__(
-        self, base_url: str = "", retries: int = 2, timeout: float = 60.0, patience: float = 60.0
+        self, base_url: str = "", retries: int = 2, timeout: float = 60.0, patience: float = 20.0
     ) -> None:
         self._own = not base_url
         self.address = _address(base_url or os.environ.get("ANTHROPIC_BASE_URL") or ANTHROPIC)
