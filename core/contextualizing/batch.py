@@ -15,7 +15,7 @@ from typing import Any
 
 from core.contextualizing.job import judge
 from core.contextualizing.plan import cache_floor, make_plan
-from core.contextualizing.prompt import Span, request
+from core.contextualizing.prompt import Mark, Span, request
 from core.contextualizing.store import BatchChunk, BatchRow, ContextStore, Written
 from core.contextualizing.work import Work
 from core.documents import Documents
@@ -86,7 +86,7 @@ def _requests(
 ) -> Iterator[tuple[BatchChunk, Mapping[str, Any]]]:
     for piece in work.pieces:
         text = documents[piece.item].text
-        mark = "1h" if work.cached(piece, floor) else None
+        mark: Mark = "1h" if work.cached(piece, floor) else None
         for span in piece.spans:
             chunk = BatchChunk(
                 _custom_id(settings.writer_key, piece.text_hash, span),

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from core.text import Analyzer
 
-_WORD = re.compile(r"\w+(?:[-_./'’]\w+)*")
+_WORD = re.compile(r"\w+(?:[-_./'’]\w+|,\d+)*")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_PARTS = re.compile(r"[-_./'’,]")
 _SHORT = 8  # words in a row that count as repeated from the chunk
 
 # Imperatives to a model or a search engine that have no place in a description.
@@ -19,9 +20,9 @@ _ORDERS = re.compile(
     r"|(?:rank|place|list|put|show)\W+(?:this|it|me|us)\W+(?:\w+\W+){0,3}?(?:first|top|highest|number\W+one)"
     r"|(?:always|must)\W+(?:be\W+)?(?:rank(?:ed)?|return(?:ed)?|recommend(?:ed)?|answer(?:ed)?|cited?)"
     r"|you\W+(?:are\W+now|must|should\W+(?:now|always))"
-    r"|(?:do\W+not|don['’]t|never)\W+(?:mention|reveal|tell|use|cite|show)"
+    r"|(?:do\W+not|don['’]t|never)\W+(?:mention|reveal|tell|cite)"
     r"|system\W+prompt|new\W+instructions?"
-    r"|(?:respond|reply|answer)\W+(?:only\W+)?(?:with|in)\b"
+    r"|(?:respond|reply|answer)\W+only\b"
     r")",
     re.IGNORECASE,
 )
@@ -78,19 +79,24 @@ def foreign(context: str, document: str) -> tuple[str, ...]:
     """Names (words with a capital that do not open a sentence, or with a digit) and numbers of the context
     that the document does not have in any case or form of grouping."""
     words = {word.casefold() for word in _WORD.findall(document)}
-    words |= {part for word in words for part in re.split(r"[-_./'’]", word)}
-    numbers = {_plain(number) for number in _NUMBER.findall(document)}
+    words |= {part for word in words for part in _PARTS.split(word)}
+    numbers = {form for number in _NUMBER.findall(document) for form in _forms(number)}
     found = []
     for match in _WORD.finditer(context):
         word = match.group()
         if not _is_name(word, context, match.start()):
             continue
-        parts = re.split(r"[-_./'’]", word.casefold())
-        known = word.casefold() in words or all(part in words or not part for part in parts)
-        if any(sign.isdigit() for sign in word):
-            known = known or all(_plain(number) in numbers for number in _NUMBER.findall(word))
-        # A possessive or plural of a name that is there is no new name.
-        if not known and word.casefold().removesuffix("s").rstrip("'’") not in words:
+        if _NUMBER.fullmatch(word):
+            known = bool(_forms(word) & numbers)
+        else:
+            plain = word.casefold()
+            # A possessive or plural of a name that is there is no new name.
+            known = (
+                plain in words
+                or plain.removesuffix("s").rstrip("'’") in words
+                or all(part in words for part in _PARTS.split(plain) if part)
+            )
+        if not known:
             found.append(word)
     return tuple(dict.fromkeys(found))
 
@@ -105,8 +111,13 @@ def _is_name(word: str, text: str, at: int) -> bool:
     return not opens or any(sign.isupper() for sign in word[1:])
 
 
-def _plain(number: str) -> str:
-    return number.replace(",", "").replace(".", "")
+def _forms(number: str) -> set[str]:
+    """A number as it stands, without the signs that group its thousands, and with a point for a comma."""
+    forms = {number, number.replace(",", ".")}
+    for sign in ",.":
+        if re.fullmatch(rf"\d{{1,3}}(?:\{sign}\d{{3}})+(?:[.,]\d+)?", number):
+            forms.add(number.replace(sign, ""))
+    return forms
 
 
 def repeated(context: str, chunk: str, least: int = _SHORT) -> str:
@@ -136,7 +147,8 @@ def _runs(mine: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def orders(context: str, chunk: str) -> tuple[str, ...]:
-    """Instructions in the context of a kind that the chunk has as well: it may have obeyed or copied them."""
-    in_chunk = {" ".join(found.casefold().split()) for found in _ORDERS.findall(chunk)}
-    found = [" ".join(match.casefold().split()) for match in _ORDERS.findall(context)]
-    return tuple(dict.fromkeys(match for match in found if match in in_chunk))
+    """Instructions to a model or a search engine in the context, where the chunk holds some as well: the
+    writer may have obeyed or copied them."""
+    if not _ORDERS.search(chunk):
+        return ()
+    return tuple(dict.fromkeys(match.group() for match in _ORDERS.finditer(context)))

@@ -322,27 +322,30 @@ class ContextJob:
             try:
                 self._ask(call)
             except LlmError as error:
-                self._trouble(call, error)
-            except (
-                Exception
-            ) as error:  # a full disk, above all: what cannot be kept must not be paid for
                 with self._change:
+                    self._trouble(call, error)
                     self._end_call(call)
+            except Exception as error:  # a full disk, above all: pay for nothing that cannot be kept
+                with self._change:
                     call.part.left.appendleft(call.span)
                     said = str(error) if isinstance(error, RankscopeError) else repr(error)
                     self._halt("failed", said)
+                    self._end_call(call)
 
     def _ask(self, call: _Call) -> None:
         piece, span = call.part.piece, call.span
         if self._store.has(self._settings.writer_key, piece.text_hash, span):
             with self._change:  # another program wrote it meanwhile
-                self._end_call(call)
                 self._done += 1
+                self._end_call(call)
             return
         began = time.monotonic()
         reply = self._claude.ask(call.params)
         seconds = time.monotonic() - began
         dollars = 0.0 if self._free else self._prices.cost(self._settings.model, reply.usage)
+        with self._change:  # it is paid, whether it can be kept or not
+            self._spent += dollars or 0.0
+            self._usage += reply.usage
         state, reason = judge(reply, self._settings)
         answer = Written(
             piece.text_hash,
@@ -356,9 +359,6 @@ class ContextJob:
         )
         self._store.put(self._settings, answer)
         with self._change:
-            self._end_call(call)
-            self._spent += dollars or 0.0
-            self._usage += reply.usage
             self._troubles = self._refused = 0
             self._reason = "" if self._state == "running" else self._reason
             self._learn(call.part, reply.usage)
@@ -366,6 +366,7 @@ class ContextJob:
                 self._done += 1
             else:
                 self._failed.append((call.part, span, reason, state != "refused"))
+            self._end_call(call)
 
     def _learn(self, part: _Part, usage: Usage) -> None:
         """Held: `_change`. What an answer says of the prefix and of the cache."""
@@ -373,37 +374,34 @@ class ContextJob:
         tail = self._work.question + max(part.piece.chunk_tokens)
         if part.marked and part.open and usage.prompt - tail >= self._floor:
             part.alone = (
-                usage.cache_read == 0
-            )  # the call that follows alone may find what this one wrote
+                not usage.cache_read
+            )  # the call that then goes alone may find what this one wrote
             name = self._documents.names[part.piece.item]
             if part.alone and name not in self._not_hit:
                 self._not_hit.append(name)
         part.open = True
 
     def _trouble(self, call: _Call, error: LlmError) -> None:
-        with self._change:
-            self._end_call(call)
-            if error.kind in ("timeout", "cut"):  # perhaps answered, and billed, all the same
-                self._unsure += call.worst
-            if error.kind in _FATAL:
-                call.part.left.appendleft(call.span)
-                self._halt("failed", str(error))
-                return
-            self._failed.append((call.part, call.span, str(error), error.again))
-            if error.kind == "size" and not call.part.open:
-                while call.part.left:  # they all are sent with the same text
-                    self._failed.append((call.part, call.part.left.popleft(), str(error), False))
-            elif error.again:
-                self._troubles += 1
-                self._reason = str(error)
-                if self._troubles >= _PAUSE_AFTER:
-                    self._halt(
-                        "paused", f"{self._troubles} calls in a row failed, the last one: {error}"
-                    )
-            elif error.kind != "refused":
-                self._refused += 1
-                if self._refused >= _PAUSE_AFTER:
-                    self._halt("failed", f"{self._refused} calls in a row were turned down: {error}")
+        """Held: `_change`. What a call without an answer means for its chunk and for the others."""
+        if error.kind in ("timeout", "cut"):  # perhaps answered, and billed, all the same
+            self._unsure += call.worst
+        if error.kind in _FATAL:
+            call.part.left.appendleft(call.span)
+            self._halt("failed", str(error))
+            return
+        self._failed.append((call.part, call.span, str(error), error.again))
+        if error.kind == "size" and not call.part.open:
+            while call.part.left:  # they all are sent with the same text
+                self._failed.append((call.part, call.part.left.popleft(), str(error), False))
+        elif error.again:
+            self._troubles += 1
+            self._reason = str(error)
+            if self._troubles >= _PAUSE_AFTER:
+                self._halt("paused", f"{self._troubles} calls in a row failed, the last one: {error}")
+        elif error.kind != "refused":
+            self._refused += 1
+            if self._refused >= _PAUSE_AFTER:
+                self._halt("failed", f"{self._refused} calls in a row were turned down: {error}")
 
     def _end_call(self, call: _Call) -> None:
         """Held: `_change`."""
