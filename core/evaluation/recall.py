@@ -109,8 +109,11 @@ def measure(
         begin = time.perf_counter()
         trace = search(corpus, query.text, chosen)
         milliseconds[number] = (time.perf_counter() - begin) * 1000
-        dollars += trace.record.reranked.dollars if trace.record.reranked else 0.0
         notes.update(trace.notes)
+        if asked_anew := trace.record.reranked:
+            dollars += asked_anew.dollars
+            if asked_anew.failed:
+                notes[f"not reranked: {asked_anew.failed}"] += 1
         for stage in trace.stages:
             if not stage.on or stage.unit == "item":
                 continue

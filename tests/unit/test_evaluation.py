@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from core.corpus import Corpus
 from core.documents import ListedDocuments
-from core.errors import Stopped
+from core.errors import RerankError, Stopped
 from core.evaluation import (
     EvaluationError,
     Evidence,
@@ -27,6 +28,8 @@ from core.evaluation import (
 from core.evaluation.golden import ranks_in_chunks
 from core.loading import LoadOptions, load
 from core.pipeline import search
+from core.protocols import Scores
+from core.reranking import register_reranker, unregister_reranker
 from core.sample import sample_files
 from core.settings import IndexSettings, SearchSettings
 from core.trace import Ranking
@@ -429,6 +432,40 @@ class TestMeasuring:
         measured = measure(corpus, [GoldenQuery("q", "seal", evidence)])
         assert measured.stage("kept").recall(20) == 0.5
         assert "1 golden spans have no chunk in this corpus: they count as not found" in measured.notes
+
+    def test_a_reranker_that_fails_for_some_queries_is_not_measured_and_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("RANKSCOPE_HOME", str(tmp_path))  # scores are kept there
+
+        class Moody:
+            name, model_id, listwise, paid = "moody", "m1", True, True
+
+            def scores(self, query: str, texts: Sequence[str]) -> Scores:
+                if query.startswith("amber"):
+                    raise RerankError("moody is away; ask again")
+                return Scores(np.arange(len(texts), dtype=np.float64), dollars=0.25)
+
+            def estimate(self, query: str, texts: Sequence[str]) -> float:
+                return 0.25
+
+        register_reranker("moody", lambda model: Moody())
+        try:
+            corpus = wordy_corpus()
+            queries = wordy_queries(corpus)
+            settings = SearchSettings(rerank="moody", rerank_depth=12)
+            whole = measure(corpus, queries[1:], settings)
+            part = measure(corpus, queries, settings)
+        finally:
+            unregister_reranker("moody")
+        assert whole.stage("reranker").reach == whole.stage("kept").reach == 12
+        assert whole.dollars == 0.25 * 9
+        assert whole.notes == ()
+        assert "reranker" not in part.stages
+        assert part.notes == (
+            "not reranked: moody is away; ask again (1 of 10 queries)",
+            "reranker is not measured: it was off for 1 of 10 queries",
+        )
 
     def test_two_queries_with_one_id_are_named(self) -> None:
         corpus = corpus_of(document("seal kit"))
