@@ -27,7 +27,7 @@ class Estimate:
     """Dollars for this question; `following`, for a whole base, for another within the hour.
 
     `tokens` are those of the prompt, counted by the model's own server where `exact`. Dollars are None
-    where no price is known. `fits`: not above what may be sent.
+    where no price is known. `fits`: not above what may be sent. `cached`: long enough for the prompt cache.
     """
 
     tokens: int
@@ -35,6 +35,7 @@ class Estimate:
     dollars: float | None
     following: float | None
     fits: bool
+    cached: bool
 
 
 def rough_tokens(text: str) -> int:
@@ -69,7 +70,8 @@ def estimate(
     fits = tokens <= (min(BASE_LIMIT, window) if inquiry.path == "base" else window)
     plain = Usage(input=tokens, output=OUTPUT)
     first = following = plain
-    if inquiry.path == "base" and rate and held >= rate.cache_floor:
+    cached = inquiry.path == "base" and rate is not None and held >= rate.cache_floor
+    if cached:
         following = Usage(input=asked, cache_read=held, output=OUTPUT)
         first = following if warm else Usage(input=asked, cache_write_1h=held, output=OUTPUT)
     cost = prices.cost
@@ -79,4 +81,5 @@ def estimate(
         cost(inquiry.model, first),
         cost(inquiry.model, following) if inquiry.path == "base" else None,
         fits,
+        cached,
     )

@@ -7,7 +7,7 @@ import streamlit as st
 from core.answering import DEFAULT_MODEL, MAX_TOKENS
 from core.collection import remember, remembered
 from pages.ui import links
-from pages.ui.answer_prices import priced_models
+from pages.ui.answer_prices import priced_models, prices
 
 _MODEL = "answer_model"
 
@@ -41,7 +41,8 @@ def answer_controls() -> None:
         help="The best passages of the search, this many at most",
     )  # fmt: skip
     st.caption(
-        f"An answer may take {MAX_TOKENS:,} tokens at most. How passages are found is set on the Search page."
+        f"An answer may take {MAX_TOKENS:,} tokens at most. Prices are those of {prices().date}. How passages "
+        "are found is set on the Search page."
     )
     links.link(links.SEARCH, "Open Search", ":material/search:")
 

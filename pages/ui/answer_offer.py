@@ -113,9 +113,13 @@ def _figures(inquiry: Inquiry, found: Estimate, warm: bool) -> None:
     if inquiry.path == "passages":
         rows.append(("This question", dollars(found.dollars), f"with an answer of {OUTPUT} tokens"))
     else:
-        note = "the documents lie in the prompt cache" if warm else "writes the prompt cache"
-        rows.append(("This question", dollars(found.dollars), note))
-        rows.append(("Another within the hour", dollars(found.following), "reads it from the cache"))
+        now, then = ("writes the prompt cache", "reads it from the cache")
+        if warm:
+            now = "the documents are in the prompt cache"
+        if not found.cached:
+            now = then = "too short for the prompt cache"
+        rows.append(("This question", dollars(found.dollars), now))
+        rows.append(("Another within the hour", dollars(found.following), then))
     lines = "".join(
         f'<tr><td>{escape(name)}</td><td class="rs-offer-figure">{escape(figure)}</td>'
         f'<td class="rs-quiet">{escape(note)}</td></tr>'

@@ -29,6 +29,8 @@ def shown(collection: Collection) -> None:
         draw.notice(said, "error")
     on_show, place = answer_state.opened(collection)
     if not on_show:
+        if answer_state.running(collection):
+            draw.text("Another question to this collection is being answered.", "rs-quiet")
         return
     if place is not None:
         answer = AnswerStore(collection.folder).get(place)
@@ -89,6 +91,9 @@ def _final(collection: Collection, answer: Answer) -> None:
 
 
 def _heading(question: str) -> None:
+    """The question, where it is not the one in the box above."""
+    if question == state.query().strip():
+        return
     with st.container(key="answer_heading"):
         draw.text(question, "rs-answer-question")
 
@@ -129,7 +134,7 @@ def _sent(collection: Collection, answer: Answer) -> None:
             f"What was sent: {counted(len(answer.sources), noun)}", key="answer_sent", on_change="rerun"
         )
         st.download_button(
-            "Text",
+            "Save as text",
             partial(_export, answer),
             file_name="answer.txt",
             mime="text/plain",

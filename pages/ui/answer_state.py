@@ -42,19 +42,21 @@ def open_answer(collection: Collection, place: int) -> None:
     st.session_state.pop(_SAID, None)
 
 
-def close_answer() -> None:
-    st.session_state.pop(_OPEN, None)
-
-
 def opened(collection: Collection) -> tuple[bool, int | None]:
     """Whether an answer is on show, and its place in the store; None for the one on its way.
 
-    Another question or collection puts it away.
+    Another question or collection puts it away. A window that is reloaded finds its answer again.
     """
     chosen = st.session_state.get(_OPEN)
-    if chosen and chosen[:2] == (collection.id, state.query()):
+    here = (collection.id, state.query())
+    if chosen and chosen[:2] == here:
         return True, chosen[2]
-    return running(collection), None
+    found = job(collection)
+    asked = found is not None and found.inquiry.question == state.query().strip()
+    if found and asked and (found.running or found.answer):
+        st.session_state[_OPEN] = (*here, None)
+        return True, None
+    return False, None
 
 
 def say(message: str) -> None:

@@ -40,7 +40,6 @@ from core.prices import Prices, load_prices
 from core.settings import ChunkSettings, IndexSettings, SearchSettings
 from core.types import Document
 from pages.ui.answer_view import cited_row, lines
-from tests import claude_server
 from tests.claude_server import KEY, ClaudeServer, Cut, Ends, Fault, MaxTokens, Refusal, StreamError
 from tests.fakes import HashEmbedder
 
@@ -275,14 +274,11 @@ def test_citations_are_spans_of_the_document_over_one_sentence_or_more(
     )
 
 
-def test_citations_that_come_before_their_text_stay_with_it(
-    claude: ClaudeServer, store: AnswerStore, prices: Prices, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("first", [True, False])
+def test_citations_stay_with_their_text_whether_they_come_before_or_after_it(
+    claude: ClaudeServer, store: AnswerStore, prices: Prices, first: bool
 ) -> None:
-    def citations_first(block: dict[str, Any]) -> list[dict[str, Any]]:
-        cites = [{"type": "citations_delta", "citation": one} for one in block.get("citations") or []]
-        return [*cites, {"type": "text_delta", "text": block["text"]}]
-
-    monkeypatch.setattr(claude_server, "_deltas", citations_first)
+    claude.citations_first = first
     inquiry = passages()
     pumps = source_of(inquiry, "pumps")
     claude.answer = [("Because ", []), ("it is dry", [cite(pumps, 0, 1)]), (" it rattles.", [])]
