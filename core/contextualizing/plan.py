@@ -34,8 +34,9 @@ class Plan:
     """`live` and `batch` are None where no price is known. `seconds` and `batch_seconds` are ranges.
 
     `documents` and `chunks` are those to be asked for; `done`, `waiting`, `whole` and `windowed` as in
-    `Work`; `uncached` pieces are below the model's cache floor or have one chunk to write; `writes` and
-    `reads` of the cache are requests; `cache_write`, `cache_read`, `input` and `output` expected tokens.
+    `Work`. Texts sent without a mark: `below_floor`, shorter than the model's cache takes, and `single`,
+    with one chunk to write. `writes` and `reads` of the cache are requests; `cache_write`, `cache_read`,
+    `input` and `output` expected tokens of a live run.
     `rough`: tokens are estimates, not counts.
     """
 

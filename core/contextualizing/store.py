@@ -40,7 +40,7 @@ CREATE TABLE counts(text_hash TEXT NOT NULL, model TEXT NOT NULL, tokens INTEGER
     PRIMARY KEY(text_hash, model));
 CREATE TABLE contexts(
     writer_key TEXT NOT NULL, text_hash TEXT NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL,
-    state TEXT NOT NULL, text TEXT NOT NULL, edited TEXT NOT NULL DEFAULT '', windowed INTEGER NOT NULL,
+    outcome TEXT NOT NULL, state TEXT NOT NULL, text TEXT NOT NULL, edited TEXT NOT NULL DEFAULT '', windowed INTEGER NOT NULL,
     input INTEGER NOT NULL, cache_write INTEGER NOT NULL, cache_write_1h INTEGER NOT NULL,
     cache_read INTEGER NOT NULL, output INTEGER NOT NULL, dollars REAL, batch TEXT NOT NULL,
     at TEXT NOT NULL, mark TEXT NOT NULL, PRIMARY KEY(writer_key, text_hash, start, end));
@@ -364,8 +364,8 @@ class ContextStore:
         self._decide(key, text, span, "dropped", "state!='truncated' AND state!='refused'")
 
     def restore(self, key: str, text: str, span: Span) -> None:
-        """Back to what the writer wrote."""
-        self._decide(key, text, span, "written", "text!='' AND state!='truncated'", "")
+        """Back to what the writer gave."""
+        self._decide(key, text, span, "", "1", "")
 
     def clear(self, key: str, text: str, span: Span) -> None:
         """Forget a chunk's context, so that it is asked for again."""
@@ -379,16 +379,18 @@ class ContextStore:
     def _decide(
         self, key: str, text: str, span: Span, state: str, where: str, words: str | None = None
     ) -> None:
+        """`state` "" is the writer's own; `words` None leaves a person's words as they are."""
         with self._write() as database:
             place = (key, text, *span)
             at = "writer_key=? AND text_hash=? AND start=? AND end=?"
             old = database.execute(
-                f"SELECT text, edited FROM contexts WHERE {at} AND {where}", place
+                f"SELECT text, edited, outcome FROM contexts WHERE {at} AND {where}", place
             ).fetchone()
             if not old:
                 raise ContextError(
-                    f"the chunk {span[0]}-{span[1]} has no context that could be {state}; write it first"
+                    f"the chunk {span[0]}-{span[1]} has no context to change; let it be written first"
                 )
+            state = state or old[2]
             edited = old[1] if words is None else words
             mark = _mark(edited or old[0]) if state in USABLE else ""
             database.execute(
@@ -595,15 +597,17 @@ def _put(database: sqlite3.Connection, settings: ContextSettings, written: Writt
         return
     text = encodable(written.text)
     database.execute(
-        "INSERT INTO contexts VALUES (?,?,?,?,?,?,'',?,?,?,?,?,?,?,?,?,?) "
-        "ON CONFLICT(writer_key, text_hash, start, end) DO UPDATE SET state=excluded.state, "
+        "INSERT INTO contexts VALUES (?,?,?,?,?,?,?,'',?,?,?,?,?,?,?,?,?,?) "
+        "ON CONFLICT(writer_key, text_hash, start, end) DO UPDATE SET outcome=excluded.outcome, "
+        "state=excluded.state, "
         "text=excluded.text, windowed=excluded.windowed, input=excluded.input, "
         "cache_write=excluded.cache_write, cache_write_1h=excluded.cache_write_1h, "
         "cache_read=excluded.cache_read, output=excluded.output, dollars=excluded.dollars, "
         "batch=excluded.batch, at=excluded.at, mark=excluded.mark "
         "WHERE state NOT IN ('accepted', 'edited', 'dropped')",
         (
-            *(key, written.text_hash, written.start, written.end, written.state, text, written.windowed),
+            *(key, written.text_hash, written.start, written.end),
+            *(written.state, written.state, text, written.windowed),
             *_tokens(usage),
             *(written.dollars, written.batch, _now()),
             _mark(text) if written.state in USABLE else "",

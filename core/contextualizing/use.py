@@ -24,7 +24,7 @@ def contexts_for(
     Raises ContextError where they are wanted without one, or its file is damaged.
     """
     if settings.writer == "none":
-        return _NoContexts(documents)
+        return NoContexts(documents)
     if settings.writer == "headings":
         return _HeadingContexts(documents, settings.opening)
     if collection is None:
@@ -35,7 +35,9 @@ def contexts_for(
     return _StoredContexts(open_store(collection), documents, settings)
 
 
-class _NoContexts:
+class NoContexts:
+    """Chunks as they are."""
+
     def __init__(self, documents: Documents) -> None:
         self.digests = ("",) * len(documents)
 
