@@ -19,8 +19,10 @@ from tokenizers import Encoding, Tokenizer
 
 from core import torch_models
 from core.errors import EmbeddingError
+from core.hosted_embedding import HostedEmbedder, is_hosted
 from core.protocols import Embedder, Vectors
 from core.settings import DEFAULT_MODEL
+from core.small_embedders import MULTILINGUAL_MODEL, MultilingualE5
 from core.types import encodable
 
 _WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -36,18 +38,27 @@ _loading: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 def load_embedder(model_id: str) -> Embedder:
     """The embedder of a model id, one per process.
 
-    "all-MiniLM-L6-v2" comes with its package; another id, or a folder, is loaded (and where needed
-    fetched) by sentence-transformers. Raises EmbeddingError that names model, reason and remedy.
+    "all-MiniLM-L6-v2" comes with its package, "multilingual-e5-small-q4" with an extra; "voyage:…" and
+    "gemini:…" are hosted; another id, or a folder, is loaded (and where needed fetched) by
+    sentence-transformers. Raises EmbeddingError that names model, reason and remedy.
     """
     with _loading[model_id]:  # a lock each: fetching one model holds up nobody who has another
         if model_id not in _loaded:
-            _loaded[model_id] = _packaged() if model_id == DEFAULT_MODEL else _any(model_id)
+            _loaded[model_id] = _made(model_id)
         return _loaded[model_id]
 
 
 def register_embedder(embedder: Embedder) -> None:
     """Let `load_embedder` give this embedder for its model id: a model of another library, or a fake."""
     _loaded[embedder.model_id] = embedder
+
+
+def _made(model_id: str) -> Embedder:
+    if model_id == DEFAULT_MODEL:
+        return _packaged()
+    if model_id == MULTILINGUAL_MODEL:
+        return MultilingualE5()
+    return HostedEmbedder(model_id) if is_hosted(model_id) else _any(model_id)
 
 
 class SentenceEmbedder:

