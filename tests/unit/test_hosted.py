@@ -29,6 +29,7 @@ from core.hosted import (
     seen_characters,
 )
 from core.hosted_embedding import HOSTED_MODELS, HostedEmbedder, is_hosted
+from core.prices import load_prices
 from core.protocols import Embedder, Reranker
 from core.reranking import hosted_cohere, hosted_voyage
 from core.reranking.hosted_cohere import CohereReranker
@@ -46,7 +47,7 @@ class Prices:
             ("embedding", "voyage-4-large"): 0.12,
             ("rerank", "rerank-2.5"): 0.05,
             ("rerank", "rerank-v5.0-pro"): 0.05,
-            ("rerank", "rerank-v3.5"): 0.002,
+            ("search", "rerank-v3.5"): 0.002,
         }
         return table.get((kind, model))
 
@@ -558,6 +559,25 @@ def test_what_it_will_cost(monkeypatch: pytest.MonkeyPatch) -> None:
         0.004
     )  # three parts of 500 tokens each
     assert CohereReranker("rerank-unknown").estimate(query, texts) is None
+
+
+def test_every_hosted_model_has_a_price(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("RANKSCOPE_HOME", str(tmp_path))  # none of the person's own
+    assert [name for name in HOSTED_MODELS if HostedEmbedder(name).estimate_dollars(1) is None] == []
+    for reranker in (CohereReranker(), CohereReranker("rerank-v3.5"), VoyageReranker()):
+        assert reranker.estimate("query", ["text"])
+
+
+def test_a_broken_price_list_is_found_before_anything_is_paid(
+    script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    for module in (hosted_cohere, hosted_voyage):
+        monkeypatch.setattr(module, "load_prices", load_prices)
+    (tmp_path / "prices.toml").write_text("date = yesterday", encoding="utf-8")
+    for reranker in (CohereReranker(), VoyageReranker()):
+        with pytest.raises(RerankError, match=r"gave no scores: the price list .*prices\.toml"):
+            reranker.scores("query", ["text"])
+    assert script.asked == []
 
 
 def test_what_it_did_cost(script: Script) -> None:
