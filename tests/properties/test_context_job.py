@@ -76,7 +76,6 @@ def test_killed_ten_times_it_ends_complete(
     counts = Counter(asked())
     assert set(counts) == set(names)
     assert sum(counts.values()) - len(counts) <= KILLS * CONCURRENCY
-    assert claude.peak_in_flight <= 2 * CONCURRENCY  # a killed one's calls and the next one's
     for item in range(DOCUMENTS):
         assert all(desk.contexts(item))
     assert desk.store.totals().answers == DOCUMENTS * CHUNKS
