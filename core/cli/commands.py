@@ -1,16 +1,11 @@
-"""The command line: the same collections, searches and exports as the app, in a terminal or a script.
-
-Exit codes: 0 done; 1 something a person can mend (said on standard error); 2 the call's words are off.
-"""
+"""The commands that need no model's service."""
 
 from __future__ import annotations
 
-import json
 import os
 import runpy
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -18,35 +13,27 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from core.errors import LoadError, RankscopeError, SettingsError
-from core.sample import SAMPLE, ensure_sample
-from core.settings import DEFAULT_MODEL, ChunkSettings, SearchSettings, Settings
-
-ROOT = Path(__file__).parent.parent
-_CUT = ChunkSettings()  # shown as the app would cut, where nothing else is asked for
-
-app = typer.Typer(
-    help="Search your documents and see every stage: rankings, RRF arithmetic, merged passages.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+from core.cli.base import (
+    CollectionOption,
+    JsonOption,
+    LimitOption,
+    SetOption,
+    SettingsOption,
+    app,
+    corpus_of,
+    errors,
+    opened,
+    sample_if_asked,
+    search_settings,
+    show,
+    trace_of,
 )
+from core.errors import LoadError, RankscopeError
+from core.sample import SAMPLE
+from core.settings import DEFAULT_MODEL, ChunkSettings
 
-CollectionOption = Annotated[
-    str, typer.Option("--collection", "-c", help="The collection; the sample when not given.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", "-s", help="A search setting, such as k_rrf=10 or indexes.bm25.weight=2."),
-]
-SettingsOption = Annotated[
-    Path | None, typer.Option("--settings", help="Search settings from a TOML file exported before.")
-]
-LimitOption = Annotated[
-    int | None,
-    typer.Option("--limit", min=1, help="Lines of each stage; if not given, five, and all in JSON."),
-]
+ROOT = Path(__file__).parents[2]
+_CUT = ChunkSettings()  # shown as the app would cut, where nothing else is asked for
 
 
 @app.command()
@@ -71,13 +58,13 @@ def collections(as_json: JsonOption = False) -> None:
     from core.collection import list_collections, open_collection
 
     rows = []
-    with _errors():
+    with errors():
         for info in list_collections():
             store = open_collection(info.name)
             rows.append(
                 {"name": info.name, "files": len(store.files()), "documents": len(store.documents())}
             )
-    _print(
+    show(
         rows,
         as_json,
         "\n".join(f"{r['name']}: {r['files']} files, {r['documents']} documents" for r in rows),
@@ -116,8 +103,8 @@ def add(
         records=records,
         prechunked=prechunked,
     )
-    with _errors():
-        _sample_if_asked(collection)
+    with errors():
+        sample_if_asked(collection)
         store = open_or_create(collection)
         rows = []
         for path, name in _walk(files):
@@ -150,9 +137,9 @@ def add(
             if not as_json:
                 _say_added(row)
         if index:
-            _corpus(collection)
+            corpus_of(collection)
     if as_json:
-        _print(rows, True, "")
+        show(rows, True, "")
     if any(row["status"] == "failed" for row in rows):
         raise typer.Exit(1)
 
@@ -177,7 +164,7 @@ def chunks(
     from core.loading import load
     from core.vectors_cache import embed_checked
 
-    with _errors():
+    with errors():
         settings = ChunkSettings(strategy=strategy, size=size, overlap=overlap, unit=unit)
         embedder = load_embedder(model)
         embed = partial(embed_checked, embedder)
@@ -204,7 +191,7 @@ def chunks(
         f"{' (cut off by the model)' if r['truncated'] else ''}  {' > '.join(r['headings'])}"
         for r in rows
     ]
-    _print(rows, as_json, "\n".join(lines))
+    show(rows, as_json, "\n".join(lines))
 
 
 @app.command()
@@ -219,10 +206,10 @@ def search(
     """Search, and print every stage: what each index found, the fusion, the merged passages."""
     from core.report.export import trace_to_dict
 
-    with _errors():
-        trace = _trace(query, collection, changes, settings)
+    with errors():
+        trace = trace_of(query, collection, changes, settings)
         found = trace_to_dict(trace, limit)
-    _print(found, as_json, "" if as_json else _as_text(found, limit or 5))
+    show(found, as_json, "" if as_json else _as_text(found, limit or 5))
 
 
 @app.command()
@@ -237,8 +224,8 @@ def explain(
     """Why a chunk is in the result, or where it was lost, with the arithmetic."""
     from core.explanation import explain as explain_chunk
 
-    with _errors():
-        trace = _trace(query, collection, changes, settings)
+    with errors():
+        trace = trace_of(query, collection, changes, settings)
         if chunk.isdecimal():
             if not 1 <= int(chunk) <= len(trace.passages):
                 raise RankscopeError(
@@ -267,7 +254,7 @@ def explain(
             f"  {t['term']:<20} {t['tf']:>4} {t['df']:>5} {t['idf']:.3f} {t['contribution']:.4f}"
             for t in terms
         ]
-    _print(found, as_json, "\n".join(lines))
+    show(found, as_json, "\n".join(lines))
 
 
 @app.command()
@@ -291,15 +278,15 @@ def export(
     form = "json" if as_json else form
     if form not in ("json", "csv", "trec", "toml", "python"):
         raise typer.BadParameter(f"format {form!r}; choose json, csv, trec, toml or python")
-    with _errors():
+    with errors():
         if form == "toml":
-            store = _store(collection)
-            text = store.settings().replace(search=_search_settings(store, changes, settings)).to_toml()
+            store = opened(collection)
+            text = store.settings().replace(search=search_settings(store, changes, settings)).to_toml()
         elif form == "python":
-            chosen = _search_settings(_store(collection), changes, settings)
+            chosen = search_settings(opened(collection), changes, settings)
             text = exporter.settings_to_python(chosen, collection, query)
         else:
-            trace = _trace(query, collection, changes, settings)
+            trace = trace_of(query, collection, changes, settings)
             if form == "trec":
                 try:
                     text = exporter.trace_to_trec(trace, stage)
@@ -311,60 +298,6 @@ def export(
             typer.echo(text, nl=not text.endswith("\n"))
         else:
             output.write_text(text, encoding="utf-8")
-
-
-def _store(name: str) -> Any:
-    from core.collection import open_collection
-
-    _sample_if_asked(name)
-    return open_collection(name)
-
-
-def _sample_if_asked(name: str) -> None:
-    if name == SAMPLE:
-        ensure_sample()
-
-
-def _search_settings(store: Any, changes: list[str] | None, file: Path | None) -> SearchSettings:
-    """The file's settings or else the collection's, with the changes of --set on top."""
-    if file is not None:
-        try:
-            text = file.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise SettingsError(
-                f"{file} is not a text in UTF-8; export settings once to see the form"
-            ) from None
-        base = Settings.from_toml(text).search
-    else:
-        base = store.settings().search
-    link = "&".join(part for part in (base.to_link(), *(changes or [])) if part)
-    for change in changes or []:
-        if "=" not in change:
-            raise typer.BadParameter(f"--set {change!r}: write name=value")
-    return SearchSettings.from_link(link)
-
-
-def _corpus(collection: str) -> Any:
-    from core.corpus import build_corpus
-
-    store = _store(collection)
-    return build_corpus(store, store.settings().index, _progress)
-
-
-def _trace(query: str, collection: str, changes: list[str] | None, file: Path | None) -> Any:
-    from core.pipeline import search as run
-
-    chosen = _search_settings(_store(collection), changes, file)
-    corpus = _corpus(collection)
-    trace = run(corpus, query, chosen)
-    for note in corpus.notes:
-        typer.echo(f"note: {note}", err=True)
-    return trace
-
-
-def _progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        typer.echo(f"\rembedding {done}/{total}", err=True, nl=done == total)
 
 
 def _walk(paths: list[Path]) -> Iterator[tuple[Path, str]]:
@@ -409,25 +342,3 @@ def _as_text(found: dict[str, Any], lines_shown: int) -> str:
         )
         lines.append("   " + " ".join(passage["text"][:300].split()))
     return "\n".join(lines)
-
-
-def _print(value: Any, as_json: bool, text: str) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str) if as_json else text)
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """One clear line on standard error instead of a stack of frames."""
-    try:
-        yield
-    except (RankscopeError, OSError) as error:
-        typer.echo(f"rankscope: {error}", err=True)
-        raise typer.Exit(1) from None
-
-
-def main() -> None:
-    app()
-
-
-if __name__ == "__main__":
-    main()
