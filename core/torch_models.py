@@ -34,6 +34,18 @@ def cross_encoder(source: str) -> Any:
     return CrossEncoder(source, activation_fn=torch.nn.Identity())
 
 
+def untrained_head(model: Any) -> bool:
+    """Whether a CrossEncoder scores with weights that its files do not hold: the libraries then make up
+    random ones, and only print so."""
+    task = getattr(model[0], "transformer_task", "")
+    named = getattr(model.config, "architectures", None) or []
+    return (
+        task == "sequence-classification"
+        and bool(named)
+        and not any(name.endswith("ForSequenceClassification") for name in named)
+    )
+
+
 def token_vectors(model: Any, text: str) -> Vectors:
     """Unit vectors of a text's tokens as a SentenceTransformer sees them, shape (tokens, width), special
     tokens included; past its longest input there are none."""

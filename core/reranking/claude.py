@@ -29,6 +29,9 @@ STEP = 20
 LONGEST = 4_000
 """Characters of a text that Claude sees: 40 of them stay under the 100,000 tokens from which Haiku is dear."""
 
+TIMEOUT = 60.0
+"""Seconds that one window's answer may take, each of two tries."""
+
 _MAX_TOKENS = 4_000  # of an answer: 40 numbers need 250, the rest is for a model that cannot but think
 _CHARACTERS_A_TOKEN = 3
 _TOKENS_A_NUMBER = 4
@@ -69,7 +72,7 @@ class ClaudeReranker:
         order = list(range(len(texts)))
         if len(texts) < 2:
             return Scores(np.ones(len(texts)))
-        claude = Claude(retries=1)
+        claude = Claude(retries=1, timeout=TIMEOUT)
         spent: list[float | None] = []
         unranked = 0
         try:
@@ -80,11 +83,11 @@ class ClaudeReranker:
                 spent.append(load_prices().cost(self.model_id, reply.usage))
                 if answer is None:
                     raise RerankError(_UNUSABLE.get(reply.stop or "", _UNUSABLE[""]))
-                ranked = mended(answer.order, len(part))
-                if not ranked.named:
+                places, named = mended(answer.order, len(part))
+                if not named:
                     raise RerankError("the answer names none of the passages; ask again")
-                unranked += len(part) - ranked.named
-                order[slice(*window)] = [part[place] for place in ranked.order]
+                unranked += len(part) - named
+                order[slice(*window)] = [part[place] for place in places]
         except (LlmError, RerankError) as error:
             paid = _dollars(spent)
             after = f" (${paid:.4f} were spent)" if paid else ""
@@ -136,19 +139,12 @@ class ClaudeReranker:
         return "; ".join(part for part in said if part)
 
 
-class Mended(BaseModel):
-    """An order of places 0 … n - 1, of which the first `named` are as answered."""
-
-    order: list[int]
-    named: int
-
-
-def mended(ids: Sequence[int], count: int) -> Mended:
-    """An answered order of ids 1 … count as places: unknown and repeated ones dropped, missing ones put
-    after the others as they stood."""
+def mended(ids: Sequence[int], count: int) -> tuple[list[int], int]:
+    """An answered order of ids 1 … count as places 0 … count - 1, and how many of them were named: unknown
+    and repeated ones are dropped, missing ones put after the others as they stood."""
     named = list(dict.fromkeys(one - 1 for one in ids if 1 <= one <= count))
     missing = sorted(set(range(count)) - set(named))
-    return Mended(order=named + missing, named=len(named))
+    return named + missing, len(named)
 
 
 def windows(count: int) -> Iterator[tuple[int, int]]:

@@ -76,6 +76,11 @@ class CrossEncoder:
                 f"{torch_models.reason(error)}; check the id and the network connection (a model is "
                 "downloaded when it is first used), or give a folder that holds one"
             ) from error
+        if torch_models.untrained_head(model):
+            raise RerankError(
+                f"the model {self.model_id} was not trained to score pairs, so its scores would be random; "
+                f"choose a cross-encoder made for ranking, such as {DEFAULT_MODEL}"
+            )
         if model.num_labels != 1:
             raise RerankError(
                 f"the model {self.model_id} gives {model.num_labels} numbers for a text where a reranker "

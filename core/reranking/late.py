@@ -59,7 +59,8 @@ class LateInteraction:
         """Shape (len(texts),). Raises RerankError where the packaged model cannot be read."""
         try:
             embedder = load_embedder(self.model_id)
-            assert isinstance(embedder, SentenceEmbedder)
+            if not isinstance(embedder, SentenceEmbedder):
+                raise EmbeddingError(f"what is registered as {self.model_id} gives no token vectors")
             asked, ids = embedder.token_vectors(query)
             weights = rarity(ids)
             values = [self._score(asked, weights, self._vectors(embedder, text)) for text in texts]
