@@ -38,10 +38,7 @@ def main() -> None:
     corpus, indexing = _corpus(collection)
     _question_box(collection)
     if needed := missing_key():
-        draw.notice(
-            f"Answers are written by Claude, which needs a key. {needed} Everything else works without.",
-            "info",
-        )
+        draw.notice(f"{needed} Only answers need one: all else on this page works without.", "info")
     question = state.query().strip()
     if question:
         passages = _from_passages(corpus, question)

@@ -6,11 +6,12 @@ collection's own folder, and reopened without being paid for again.
 
 from __future__ import annotations
 
-from core.answering.answer import NOT_FOUND, Answer, Cited, Part, State, as_text, numbered
+from core.answering.answer import Answer, Cited, Part, State, as_text, numbered
 from core.answering.ask import AnswerJob, ask
 from core.answering.cost import BASE_LIMIT, OUTPUT, Estimate, estimate, may_fit, rough_prompt
 from core.answering.inquiry import DEFAULT_MODEL, Inquiry, Source, from_documents, from_trace
-from core.answering.request import MAX_TOKENS, SYSTEM, request
+from core.answering.prompt import MAX_TOKENS, NOT_FOUND, SYSTEM
+from core.answering.request import request
 from core.answering.store import AnswerStore
 
 __all__ = [

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from core.answering.inquiry import Inquiry, Path, Source
+from core.answering.prompt import NOT_FOUND
 from core.llm import Citation, Usage
-
-NOT_FOUND = "Not in these passages."
 
 State = Literal["whole", "truncated", "refused", "cut"]
 """`truncated`: the limit of tokens was reached. `cut`: it never came to an end, or was stopped."""

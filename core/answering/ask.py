@@ -11,7 +11,7 @@ from dataclasses import replace
 from core.answering.answer import Answer, Part, State, resolved
 from core.answering.cost import BASE_LIMIT
 from core.answering.inquiry import Inquiry
-from core.answering.request import MAX_TOKENS, request
+from core.answering.request import request
 from core.answering.store import AnswerStore
 from core.errors import LlmError, RankscopeError
 from core.llm import CitationDelta, Claude, Done, Reply, TextDelta
@@ -62,7 +62,7 @@ def ask(
     try:
         for event in client.stream(params):
             if isinstance(event, Done):
-                last = _final(now(), event.reply, prices)
+                last = _final(now(), event.reply, prices, params["max_tokens"])
                 store.save(last)
                 settled = True
                 yield last
@@ -97,7 +97,7 @@ def _grown(part: Part, event: TextDelta | CitationDelta, inquiry: Inquiry) -> Pa
     return Part(part.text, (*part.cited, cited)) if cited else part
 
 
-def _final(answer: Answer, reply: Reply, prices: Prices) -> Answer:
+def _final(answer: Answer, reply: Reply, prices: Prices, limit: int) -> Answer:
     state: State = "whole"
     note = ""
     if reply.stop == "refusal":
@@ -105,9 +105,13 @@ def _final(answer: Answer, reply: Reply, prices: Prices) -> Answer:
             "refused",
             "The model declined to answer this question. Another model may answer it.",
         )
-    elif reply.stop in ("max_tokens", "model_context_window_exceeded"):
-        state = "truncated"
-        note = f"The answer reached its limit of {MAX_TOKENS:,} tokens: the end is missing."
+    elif reply.stop == "max_tokens":
+        state, note = (
+            "truncated",
+            f"The answer reached its limit of {limit:,} tokens: the end is missing.",
+        )
+    elif reply.stop == "model_context_window_exceeded":
+        state, note = "truncated", "The model's window is full: the end is missing. Send fewer passages."
     return replace(
         answer,
         state=state,

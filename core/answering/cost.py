@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.answering.inquiry import Inquiry
-from core.answering.request import SYSTEM
+from core.answering.prompt import SYSTEM
 from core.llm import Usage
 from core.prices import Prices
 

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Literal
 
+from core.answering.prompt import MAX_TOKENS, SYSTEM
 from core.chunking.boundaries import sentences
 from core.documents import Documents
 from core.trace import Trace
@@ -49,9 +50,11 @@ class Inquiry:
 
     @property
     def prefix(self) -> str:
-        """Hash of what a prompt cache can hold: the model and the sources, without the question."""
+        """Hash of what a prompt cache can hold: model, instructions and sources, without the question."""
         facts = [[one.document, one.digest, one.title, one.start, one.end] for one in self.sources]
-        return hashlib.sha256(json.dumps([self.path, self.model, facts]).encode()).hexdigest()
+        return hashlib.sha256(
+            json.dumps([self.path, self.model, SYSTEM, MAX_TOKENS, facts]).encode()
+        ).hexdigest()
 
     @property
     def key(self) -> str:

@@ -19,7 +19,7 @@ from core.answering import (
 )
 from core.collection import Collection
 from core.errors import RankscopeError
-from core.llm import Claude, ModelFacts
+from core.llm import Claude
 from pages.ui import answer_state, draw
 from pages.ui.answer_prices import dollars, prices
 from pages.ui.plain import counted
@@ -144,7 +144,8 @@ def _send(collection: Collection, inquiry: Inquiry, expected: float | None) -> N
 
 def _count(inquiry: Inquiry) -> None:
     try:
-        count = Claude(retries=1).count_tokens(request(inquiry, ModelFacts(inquiry.model)))
+        client = Claude(retries=1)
+        count = client.count_tokens(request(inquiry, client.facts(inquiry.model)))
     except RankscopeError as error:
         answer_state.say(str(error))
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from html import escape
 
 import streamlit as st
 
@@ -17,7 +18,7 @@ from pages.ui import answer_state, draw, state
 from pages.ui.answer_prices import dollars
 from pages.ui.answer_view import draw_answer
 from pages.ui.listing import documents_of
-from pages.ui.plain import counted, plain
+from pages.ui.plain import counted
 
 _LOOK = 0.3  # seconds between two looks at an answer that is being written
 _LISTED = 50
@@ -201,14 +202,16 @@ def earlier(collection: Collection) -> None:
             with st.container(
                 horizontal=True, vertical_alignment="center", gap="small", key=f"answer_row_{answer.id}"
             ):
+                st.html(
+                    f'<div class="rs-answer-row">{escape(answer.question)}'
+                    f'<div class="rs-quiet">{escape(_summary(answer))}</div></div>'
+                )
                 st.button(
-                    plain(answer.question[:120]),
+                    "Open",
                     key=f"answer_open_{answer.id}",
-                    type="tertiary",
                     on_click=answer_state.open_answer,
                     args=(collection, answer.id),
                 )
-                draw.text(_summary(answer), "rs-quiet")
                 st.button(
                     "",
                     key=f"answer_delete_{answer.id}",
@@ -223,7 +226,8 @@ def earlier(collection: Collection) -> None:
 def _summary(answer: Answer) -> str:
     source = "all documents" if answer.path == "base" else counted(len(answer.sources), "passage")
     state_of = "not found" if answer.not_found else "" if answer.state == "whole" else answer.state
-    facts = [answer.at[:16].replace("T", " "), answer.model, source, dollars(answer.dollars), state_of]
+    cost = dollars(answer.dollars) if answer.usage.prompt else "cost unknown"
+    facts = [answer.at[:16].replace("T", " "), answer.model, source, cost, state_of]
     return " · ".join(filter(None, facts))
 
 
