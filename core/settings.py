@@ -401,7 +401,10 @@ class IndexSettings(_Settings):
     context: ContextSettings = field(default_factory=ContextSettings)
     model: str = setting(
         DEFAULT_MODEL,
-        "The embedding model: the packaged one, or any sentence-transformers model id or folder.",
+        "The embedding model: the packaged one, any sentence-transformers model id or folder, "
+        "multilingual-e5-small-q4 (an extra; many languages, a tenth of the speed), or a service, such as "
+        "voyage:voyage-3.5 or gemini:gemini-embedding-001 (paid; checked against a scripted server, never "
+        "run live).",
         label="Embedding model",
     )
     analyzer: Analyzer = field(default_factory=Analyzer)
@@ -453,8 +456,8 @@ RERANKERS: Mapping[str, str] = MappingProxyType(
         "late": "the packaged model compares word by word (late interaction); free, best fused",
         "cross-encoder": "a sentence-transformers model reads both; free, its first use may download it",
         "claude": "Claude puts them in order; paid",
-        "cohere": "Cohere's service; paid, an extra",
-        "voyage": "Voyage's service; paid, an extra",
+        "cohere": "Cohere's service; paid, checked against a scripted server, never run live",
+        "voyage": "Voyage's service; paid, checked against a scripted server, never run live",
     }
 )
 PAID_RERANKERS = ("claude", "cohere", "voyage")

@@ -12,7 +12,7 @@ LAYERS = [
     {"errors", "types", "text", "stopwords", "settings", "passages", "trace", "protocols", "sealed"},
     {"fusion", "explanation", "chunking"},
     {"loading", "vectors_cache", "indexes", "collection", "documents", "home"}
-    | {"torch_models", "embedding", "hosted_embedding", "small_embedders", "llm", "prices"}
+    | {"torch_models", "embedding", "hosted", "hosted_embedding", "small_embedders", "llm", "prices"}
     | {"contextualizing", "reranking"},
     {"corpus", "chunk_table", "extras", "sample"},
     {"pipeline"},
