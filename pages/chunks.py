@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.chunking import Sizes, SizeTable, size_summary
 from core.collection import Collection, DocumentsOfVersion
+from core.contextualizing import contexts_for
 from core.embedding import load_embedder
 from core.errors import RankscopeError
 from core.protocols import Embedder
@@ -21,7 +22,7 @@ from core.types import Document
 from core.vectors_cache import shared_cache
 from pages.ui import draw, state
 from pages.ui.chunk_controls import chunk_controls
-from pages.ui.chunk_work import Cut, Survey, cut, known_cut, survey, too_many
+from pages.ui.chunk_work import Cut, Cutting, Survey, cut, known_cut, survey, too_many
 from pages.ui.document_view import Label, draw_document, view_data
 from pages.ui.frame import frame
 from pages.ui.index_bar import ask, index_bar
@@ -38,7 +39,6 @@ class _Opened:
 
     position: int
     document: Document
-    digest: str
     mark: tuple[int, int] | None
 
 
@@ -58,21 +58,33 @@ def main() -> None:
     embedder = _model(draft.model)
     if embedder is None:
         return
-    surveyed = (collection.id, documents.version, draft.fingerprint())
+    cutting = Cutting(documents, draft, contexts_for(draft.context, documents, collection), embedder)
+    surveyed = (collection.id, documents.version, draft.fingerprint(), cutting.contexts.digests)
     found: tuple[object, Survey] | None = st.session_state.get("chunk_survey")
     plan = found[1] if found and found[0] == surveyed else None
-    if opened is not None:
-        _show(opened, draft, embedder, plan)
+    previewed = not _pays_to_cut(draft, embedder)
+    if not previewed:
+        draw.notice(
+            "Semantic cutting embeds every sentence, and this model's service charges for it: no preview. "
+            "Choose another strategy or model to see the cut.",
+            "info",
+        )
+    elif opened is not None:
+        _show(opened, cutting, plan)
     with st.sidebar:
-        working = _index(collection, plan, draft)
-        if plan is None:
+        working = _index(collection, plan, draft, embedder)
+        if plan is None and previewed:
             st.caption("Moving the settings above indexes nothing.")
             label, help = "See what indexing would take", "Cuts the whole collection."
             if st.button(label, key="chunk_survey_do", help=help):
-                working = partial(_survey, st.empty(), surveyed, documents, draft, embedder)
+                working = partial(_survey, st.empty(), surveyed, cutting)
     # Last, so that the page is whole while it runs.
     if working:
         working()
+
+
+def _pays_to_cut(draft: IndexSettings, embedder: Embedder) -> bool:
+    return draft.chunking.strategy == "semantic" and hasattr(embedder, "estimate_dollars")
 
 
 def _model(name: str) -> Embedder | None:
@@ -131,7 +143,7 @@ def _choose(documents: DocumentsOfVersion) -> _Opened | None:
     if link is not None and link[0] == documents.ids[position]:
         start, end = max(0, link[1]), min(link[2], len(document.text))
         mark = (start, end) if start < end else None
-    return _Opened(position, document, documents.digests[position], mark)
+    return _Opened(position, document, mark)
 
 
 def _document_name(documents: DocumentsOfVersion, position: int) -> str:
@@ -169,8 +181,8 @@ def _leave_link() -> None:
     st.session_state["chunk_at"] = 0
 
 
-def _show(opened: _Opened, draft: IndexSettings, embedder: Embedder, plan: Survey | None) -> None:
-    document = opened.document
+def _show(opened: _Opened, cutting: Cutting, plan: Survey | None) -> None:
+    document, draft, embedder = opened.document, cutting.settings, cutting.embedder
     if document.chunks:
         draw.notice(
             "This document's chunks were made elsewhere: it is not split, whatever the settings say.",
@@ -183,7 +195,7 @@ def _show(opened: _Opened, draft: IndexSettings, embedder: Embedder, plan: Surve
         )
         return
     try:
-        made = known_cut(opened.digest, draft.chunking, embedder) or _cut(opened, draft, embedder)
+        made = known_cut(cutting, opened.position) or _cut(opened, cutting)
     except RankscopeError as error:
         draw.notice(f"The document cannot be cut: {error}", "error")
         return
@@ -208,11 +220,12 @@ def _show(opened: _Opened, draft: IndexSettings, embedder: Embedder, plan: Surve
             _sizes("collection", plan.sizes, plan.characters, plan.tokens)
 
 
-def _cut(opened: _Opened, draft: IndexSettings, embedder: Embedder) -> Cut:
+def _cut(opened: _Opened, cutting: Cutting) -> Cut:
+    draft = cutting.settings
     # A short text is cut before a bar could be read.
     slow = len(opened.document.text) > 200_000 or draft.chunking.strategy == "semantic"
     meter = _meter(draft) if slow else None
-    made = cut(opened.document, opened.digest, draft.chunking, embedder, shared_cache(), meter)
+    made = cut(cutting, opened.position, opened.document, shared_cache(), meter)
     if meter:
         meter.clear()
     return made
@@ -366,27 +379,25 @@ def _size_row(unit: str, sizes: Sizes | None) -> dict[str, object]:
 
 
 def _index(
-    collection: Collection, plan: Survey | None, draft: IndexSettings
+    collection: Collection, plan: Survey | None, draft: IndexSettings, embedder: Embedder
 ) -> Callable[[], None] | None:
     """The index as it is and what is planned for it; gives the work that was asked for."""
     st.subheader("Index", anchor=False)
     indexing = index_bar(collection)
     if plan is not None:
-        _plan(plan, draft)
+        _plan(plan, draft, embedder)
     return indexing
 
 
 def _survey(
     place: DeltaGenerator,
     key: tuple[object, ...],
-    documents: DocumentsOfVersion,
-    draft: IndexSettings,
-    embedder: Embedder,
+    cutting: Cutting,
 ) -> None:
     with place.container():
         meter = Meter("Cutting the collection", "documents")
     try:
-        found = survey(documents, draft.chunking, embedder, shared_cache(), meter)
+        found = survey(cutting, shared_cache(), meter)
     except RankscopeError as error:
         draw.notice(f"The collection cannot be cut: {error}", "error")
         return
@@ -394,10 +405,21 @@ def _survey(
     st.rerun()
 
 
-def _plan(plan: Survey, draft: IndexSettings) -> None:
+def _plan(plan: Survey, draft: IndexSettings, embedder: Embedder) -> None:
+    missing_key = getattr(embedder, "missing_key", None)
+    if missing_key and (wanted := missing_key()):
+        draw.notice(wanted, "warning")
     if plan.missing:
         cost = f"{plan.missing:,} of {plan.texts:,} texts have no vector yet"
-        cost += f": {duration(plan.seconds)} at {plan.rate:,.0f} texts a second." if plan.rate else "."
+        if plan.priced:
+            price = (
+                "at a price that is not known" if plan.dollars is None else f"about ${plan.dollars:.4f}"
+            )
+            cost += f": they go to the model's service, {price}."
+        else:
+            cost += (
+                f": {duration(plan.seconds)} at {plan.rate:,.0f} texts a second." if plan.rate else "."
+            )
     else:
         cost = f"All {plan.texts:,} texts have their vectors already: this is quick."
     st.markdown(

@@ -300,7 +300,7 @@ def _rerank_stages(record: Record, settings: SearchSettings, best: Stage, stages
             limit=settings.rerank_depth,
         )
     )
-    if settings.rerank_order == "replace":
+    if not settings.rerank_fuses:
         off = "the reranker's order replaces the one before"
         stages.append(Stage(RERANKED, "fuse", "chunk", NO_HITS, on=False, note=off))
         return stages[-2]

@@ -125,7 +125,7 @@ def idle(settings: SearchSettings, path: str, signals: Sequence[str], indexes: S
         return _idle_items(settings, name, signals)
     searching = _searching(settings, indexes)
     unranked = "" if settings.rerank != "none" else "no reranker is chosen"
-    replaced = "" if settings.rerank_order == "fuse" else "the reranker's order replaces the one before"
+    replaced = "" if settings.rerank_fuses else "the reranker's order replaces the one before"
     reasons = {
         **dict.fromkeys(("rerank_model", "rerank_depth", "rerank_order"), (unranked,)),
         **dict.fromkeys(("rerank_weight", "k_rrf_rerank"), (unranked, replaced)),

@@ -6,18 +6,19 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from core.chunk_table import as_embedded, with_contexts
 from core.chunking import SizeTable, chunk_document, size_summary
 from core.documents import Documents
-from core.protocols import Embedder, Progress, Vectors
+from core.protocols import Contexts, Embedder, Progress, Vectors
 from core.report.spans import ChunkMap, seen_end
-from core.settings import ChunkSettings
+from core.settings import ChunkSettings, IndexSettings
 from core.types import Chunk, Document, text_hash
 from core.vectors_cache import VectorCache, embed_all, model_key
 
@@ -50,7 +51,8 @@ class Cut:
 class Survey:
     """What indexing a collection would make: sizes, and how many texts have no vector yet.
 
-    `rate` is the model's measured speed in texts a second, None when nothing is left to embed.
+    `rate` is the model's measured speed in texts a second, None when nothing is left to embed or each
+    text costs. `priced`: each costs, `dollars` in all where a price is known.
     """
 
     sizes: SizeTable
@@ -59,6 +61,8 @@ class Survey:
     texts: int
     missing: int
     rate: float | None
+    priced: bool = False
+    dollars: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -99,74 +103,99 @@ def _cuts() -> _Cuts:
     return _Cuts()
 
 
-def known_cut(digest: str, settings: ChunkSettings, embedder: Embedder) -> Cut | None:
-    """A cut made before, of the document with this content."""
-    return _cuts().get((digest, settings.fingerprint(), model_key(embedder)))
+@dataclass(frozen=True)
+class Cutting:
+    """How a collection's documents are cut and what goes with their chunks, for one draft."""
+
+    documents: Documents
+    settings: IndexSettings
+    contexts: Contexts
+    embedder: Embedder
+
+    def key(self, item: int) -> tuple[str, ...]:
+        """Equal where the cut of a document is the same."""
+        context = self.settings.context
+        facts = (context.place, str(context.in_vectors), self.contexts.digests[item])
+        chunking = self.settings.chunking.fingerprint()
+        return (self.documents.digests[item], chunking, model_key(self.embedder), *facts)
+
+    def chunks(
+        self, item: int, document: Document, cache: VectorCache | None, told: Progress | None
+    ) -> list[Chunk]:
+        """The chunks of a document as they would be embedded."""
+
+        def embed(texts: Sequence[str]) -> Vectors:
+            return embed_all(texts, self.embedder, cache, told)
+
+        made = chunk_document(document, self.settings.chunking, self.embedder.count_tokens, embed)
+        contexts = self.contexts.of(item, document, [(chunk.start, chunk.end) for chunk in made])
+        return with_contexts(made, contexts, self.settings)
+
+
+def known_cut(cutting: Cutting, item: int) -> Cut | None:
+    """A cut made before, of the document at this place."""
+    return _cuts().get(cutting.key(item))
 
 
 def cut(
+    cutting: Cutting,
+    item: int,
     document: Document,
-    digest: str,
-    settings: ChunkSettings,
-    embedder: Embedder,
     cache: VectorCache | None = None,
     progress: Progress | None = None,
 ) -> Cut:
-    """Cut a document, count tokens and find where the model stops reading; kept under its digest.
+    """Cut a document, count tokens and find where the model stops reading; kept.
 
     `progress` hears of sentences while they are embedded (semantic), then of chunks while they are
-    counted. Raises SettingsError and EmbeddingError as chunking and embedding do.
+    counted. Raises SettingsError, EmbeddingError and ContextError as its parts do.
     """
-
-    def embed(texts: Sequence[str]) -> Vectors:
-        return embed_all(texts, embedder, cache, progress)
-
-    chunks = chunk_document(document, settings, embedder.count_tokens, embed)
-    tokens = _count(chunks, embedder, progress)
+    embedder = cutting.embedder
+    chunks = cutting.chunks(item, document, cache, progress)
+    if not cutting.settings.context.in_vectors:
+        chunks = [replace(chunk, context="") for chunk in chunks]  # what the model reads
+    tokens = _count([chunk.indexed_text for chunk in chunks], embedder, progress)
     seen = [seen_end(chunk, embedder, count) for chunk, count in zip(chunks, tokens, strict=True)]
     made = Cut(
         tuple(chunks), tuple(tokens), tuple(seen), ChunkMap([(c.start, c.end) for c in chunks], seen)
     )
-    _cuts().put((digest, settings.fingerprint(), model_key(embedder)), made)
+    _cuts().put(cutting.key(item), made)
     return made
 
 
-def _count(chunks: Sequence[Chunk], embedder: Embedder, progress: Progress | None) -> list[int]:
+def _count(texts: Sequence[str], embedder: Embedder, progress: Progress | None) -> list[int]:
     tokens: list[int] = []
-    for at in range(0, len(chunks), _COUNTED):
-        tokens += embedder.count_tokens([chunk.indexed_text for chunk in chunks[at : at + _COUNTED]])
+    for at in range(0, len(texts), _COUNTED):
+        tokens += embedder.count_tokens(texts[at : at + _COUNTED])
         if progress:
-            progress(len(tokens), len(chunks))
+            progress(len(tokens), len(texts))
     return tokens
 
 
-def survey(
-    documents: Documents,
-    settings: ChunkSettings,
-    embedder: Embedder,
-    cache: VectorCache,
-    progress: Progress | None = None,
-) -> Survey:
-    """Cut and count a whole collection and see which vectors are missing; embeds a few to time it.
+def survey(cutting: Cutting, cache: VectorCache, progress: Progress | None = None) -> Survey:
+    """Cut and count a whole collection and see which vectors are missing.
 
-    The texts embedded for timing are kept in the cache, so that the work is not done twice.
+    Where embedding is free a few texts are embedded to time it; they are kept, so that the work is not
+    done twice.
     """
-
-    def embed(texts: Sequence[str]) -> Vectors:
-        return embed_all(texts, embedder, cache)
-
+    embedder = cutting.embedder
     chunks: list[Chunk] = []
     tokens: list[int] = []
-    for item in range(len(documents)):
+    texts: dict[str, str] = {}
+    size_of: dict[str, int] = {}
+    for item in range(len(cutting.documents)):
         if progress:
-            progress(item, len(documents))
-        found = chunk_document(documents[item], settings, embedder.count_tokens, embed)
-        tokens += embedder.count_tokens([chunk.indexed_text for chunk in found])
+            progress(item, len(cutting.documents))
+        found = cutting.chunks(item, cutting.documents[item], cache, None)
+        embedded = [as_embedded(chunk, cutting.settings) for chunk in found]
+        counts = embedder.count_tokens(embedded)
+        for text, count in zip(embedded, counts, strict=True):
+            texts[text_hash(text)], size_of[text_hash(text)] = text, count
+        tokens += counts
         chunks += found
-    texts = {text_hash(chunk.indexed_text): chunk.indexed_text for chunk in chunks}
     known = cache.get_many(model_key(embedder), list(texts))
-    missing = [text for key, text in texts.items() if key not in known]
-    rate, timed = _speed(missing, embedder, cache)
+    missing = [key for key in texts if key not in known]
+    estimate = getattr(embedder, "estimate_dollars", None)
+    rate, timed = (None, 0) if estimate else _speed([texts[key] for key in missing], embedder, cache)
     return Survey(
         size_summary(chunks, tokens, embedder.max_tokens),
         np.array([len(chunk.text) for chunk in chunks], dtype=np.int64),
@@ -174,6 +203,8 @@ def survey(
         len(texts),
         len(missing) - timed,
         rate,
+        estimate is not None,
+        estimate(sum(size_of[key] for key in missing)) if estimate else None,
     )
 
 

@@ -95,8 +95,13 @@ def loss(corpus: Corpus, settings: SearchSettings) -> float | None:
 
 @st.cache_resource(show_spinner=False)
 def warm(model_id: str) -> None:
-    """Let the model load while the person still types: its first use takes seconds."""
-    threading.Thread(target=_use_first, args=(load_embedder(model_id),), daemon=True).start()
+    """Let the model load while the person still types: its first use takes seconds.
+
+    One at a service is left alone: there is nothing to load, and each use is paid.
+    """
+    model = load_embedder(model_id)
+    if not hasattr(model, "estimate_dollars"):
+        threading.Thread(target=_use_first, args=(model,), daemon=True).start()
 
 
 def _use_first(model: Embedder) -> None:

@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import core.embedding
+from core.chunking import chunk_document
 from core.collection import Collection
 from core.corpus import build_corpus
 from core.errors import EmbeddingError
@@ -290,3 +291,39 @@ def test_a_model_that_cannot_be_loaded_is_tried_again_only_when_asked(
     test.button(key="chunk_reset").click().run()
     assert "cannot be loaded" not in shown_text(test)
     assert "chunk" in shown_text(test)
+
+
+class Priced(HashEmbedder):
+    """A model whose every use is paid."""
+
+    def estimate_dollars(self, tokens: int) -> float | None:
+        return tokens / 1_000
+
+    def missing_key(self) -> str:
+        return "PRICED_KEY is not set"
+
+
+def test_a_paid_model_embeds_nothing_for_a_preview_and_says_its_price(
+    waiting: Collection, open_page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    priced = Priced(model_id="priced")
+    monkeypatch.setitem(core.embedding._loaded, "priced", priced)
+    waiting.save_settings(Settings(IndexSettings(model="priced")))
+    page = open_page("pages/chunks.py")
+    page.button(key="chunk_survey_do").click().run()
+    shown = [text.value for text in page.markdown if "no vector yet" in text.value]
+    tokens = sum(priced.count_tokens(_texts(waiting, priced)))
+    assert len(shown) == 1
+    assert f"about ${tokens / 1_000:.4f}" in shown[0]
+    assert "PRICED_KEY is not set" in shown_text(page)
+    page.selectbox(key="chunk_strategy").select("semantic").run()
+    assert "no preview" in shown_text(page)
+    assert priced.calls == priced.queries == 0
+
+
+def _texts(collection: Collection, embedder: HashEmbedder) -> list[str]:
+    return [
+        chunk.indexed_text
+        for document in collection.documents()
+        for chunk in chunk_document(document, IndexSettings().chunking, embedder.count_tokens)
+    ]

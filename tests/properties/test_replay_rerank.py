@@ -67,7 +67,7 @@ reranking = st.fixed_dictionaries(
     {
         "rerank": st.sampled_from(["none", "short", "list"]),
         "rerank_depth": st.sampled_from([1, 5, 150]),
-        "rerank_order": st.sampled_from(["replace", "fuse"]),
+        "rerank_order": st.sampled_from(["usual", "replace", "fuse"]),
         "rerank_weight": st.sampled_from([0.0, 1.0, 3.0]),
         "k_rrf_rerank": st.sampled_from([0, 60]),
     }

@@ -101,8 +101,14 @@ def test_with_the_defaults_only_settings_of_the_graph_and_the_reranker_are_locke
 
 def test_only_a_fused_order_has_a_weight_and_a_constant() -> None:
     paths = ("rerank_depth", "rerank_weight", "k_rrf_rerank")
-    for order, locked in (("replace", [False, True, True]), ("fuse", [False, False, False])):
-        chosen = SearchSettings(rerank="late", rerank_order=order)
+    free, locked_two = [False, False, False], [False, True, True]
+    for name, order, locked in (
+        ("late", "replace", locked_two),
+        ("late", "fuse", free),
+        ("late", "usual", free),
+        ("claude", "usual", locked_two),
+    ):
+        chosen = SearchSettings(rerank=name, rerank_order=order)
         assert [bool(idle(chosen, path, SIGNALS, INDEXES)) for path in paths] == locked
 
 
