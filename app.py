@@ -212,7 +212,7 @@ def _offer(trace: Trace) -> None:
         draw.notice(f"Not reranked: {asked.failed}. The order before it is shown.", "warning")
         return
     with st.container(horizontal=True, vertical_alignment="center", key="rerank_offer"):
-        draw.notice(f"{asked.failed}.", "info")
+        draw.notice(f"{asked.failed[0].upper()}{asked.failed[1:]}.", "info")
         if st.button("Rerank now", key="rerank_now", type="primary", on_click=state.pay_once):
             st.rerun()  # out of the fragment: the search is done by the page
 

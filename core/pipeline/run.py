@@ -67,7 +67,9 @@ def _asked(asking: Reranked, reranker: Reranker, query: str, texts: list[str], p
     cost = reranker.estimate(query, texts) if reranker.paid and not pay else 0.0
     if cost != 0:
         about = "a price that is not known" if cost is None else f"about ${cost:.4f}"
-        held = f"{asking.name} is not asked yet: these {len(texts):,} texts cost {about}"
+        held = (
+            f"the reranker {asking.name} is not asked yet: these {len(texts):,} texts would cost {about}"
+        )
         return replace(asking, failed=held, held=True)
     found = reranker.scores(query, texts)
     return replace(

@@ -164,7 +164,7 @@ def test_a_paid_reranker_is_asked_only_where_paying_is_allowed() -> None:
     assert held.record.reranked is not None
     assert held.record.reranked.held
     assert held.stage("reranker").note.startswith(
-        "priced is not asked yet: these 10 texts cost about $0.2500"
+        "the reranker priced is not asked yet: these 10 texts would cost about $0.2500"
     )
     paid = search(WIDE, "seal pump", chosen)
     assert paid.record.reranked is not None
