@@ -15,9 +15,9 @@ from core.protocols import Embedder
 from core.settings import PAID_WRITERS, IndexSettings
 from pages.ui import context_desk, draw, links, resources, state
 from pages.ui.context_controls import context_controls, use_context
-from pages.ui.context_lab import lab
+from pages.ui.context_lab import example, lab
 from pages.ui.context_plan import plan_panel, take_said
-from pages.ui.context_progress import batch_panel, run_panel
+from pages.ui.context_progress import batch_panel, run_panel, writer_name
 from pages.ui.context_ranks import ranks_panel
 from pages.ui.context_totals import earlier_writers, totals_panel
 from pages.ui.context_work import Bench, bench_of
@@ -51,9 +51,9 @@ def main() -> None:
     bench = _bench(collection, draft, corpus)
     if bench is None:
         return
-    writer = draft.context.writer
+    writer, busy = draft.context.writer, False
     if writer == "none":
-        _invitation()
+        _invitation(bench)
         earlier_writers(bench)
     elif writer == "headings":
         _headings(bench)
@@ -62,11 +62,12 @@ def main() -> None:
             earlier_writers(bench)
         busy = run_panel(bench)
         batch_panel(bench)
-        working.append(plan_panel(bench, busy))
+        if not busy:
+            working.append(plan_panel(bench))
     working.append(_index(collection, bench))
     if writer != "none":
         compared, building = ranks_panel(collection, corpus, draft)
-        working += [building, lab(bench, compared)]
+        working += [building, lab(bench, compared, busy)]
     totals_panel(bench)
     # Last, so that the page is whole while it runs.
     for work in working:
@@ -133,7 +134,7 @@ def _forget_failure() -> None:
     st.session_state.pop("context_model_failed", None)
 
 
-def _invitation() -> None:
+def _invitation(bench: Bench) -> None:
     with st.container(key="invitation"):
         draw.text("Chunks are indexed as they are.", "rs-empty-title")
         draw.text(
@@ -153,6 +154,7 @@ def _invitation() -> None:
                 ("claude", "See what Claude would cost"),
             ):
                 st.button(label, key=f"context_try_{writer}", on_click=_try, args=(writer,))
+    example(bench)
 
 
 def _try(writer: str) -> None:
@@ -172,23 +174,34 @@ def _index(collection: Collection, bench: Bench) -> Working | None:
     """The index's state and the step that brings the contexts into it."""
     with st.container(key="context_index"):
         working = index_bar(collection)
-        differs = bench.draft != state.index_settings()
-        if working is None and differs:
+        place = st.empty()  # emptied at once while it is indexed
+        if working is None and bench.draft != state.index_settings():
             writer = bench.settings.writer
-            written = bench.settings.writer not in PAID_WRITERS or _written(bench)
+            written = writer not in PAID_WRITERS or _written(bench)
             label = "Index without contexts" if writer == "none" else "Index with these contexts"
-            with st.container(horizontal=True, vertical_alignment="center", key="context_index_row"):
+            with place.container(horizontal=True, vertical_alignment="center", key="context_index_row"):
                 st.button(
                     label, key="context_index_do", type="primary", icon=":material/database:",
                     on_click=ask, args=(bench.draft,), disabled=not written,
                     help=None if written else "There are none yet: write them first",
                 )  # fmt: skip
-                changed = [
-                    path.rpartition(".")[2].replace("_", " ")
-                    for path in bench.draft.changes(state.index_settings())
-                ]
-                draw.text(f"Changes the index's {', '.join(changed)}.", "rs-quiet")
+                draw.text(_now_in_index(bench.draft), "rs-quiet")
     return working
+
+
+def _now_in_index(draft: IndexSettings) -> str:
+    now = state.index_settings()
+    told = (
+        "now without contexts"
+        if now.context.writer == "none"
+        else f"now with {writer_name(now.context)}"
+    )
+    others = [
+        path.rpartition(".")[2].replace("_", " ")
+        for path in draft.changes(now)
+        if not path.startswith("context.")
+    ]
+    return f"The index is {told}." + (f" Also changes {', '.join(others)}." if others else "")
 
 
 def _written(bench: Bench) -> int:

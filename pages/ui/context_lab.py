@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from html import escape
 
@@ -42,9 +43,13 @@ _STATES = {
 }
 
 
-def lab(bench: Bench, compared: Comparison | None) -> Working | None:
-    """Draw it; gives the work that was asked for (a look at all documents)."""
+def lab(bench: Bench, compared: Comparison | None, busy: bool) -> Working | None:
+    """Draw it; gives the work that was asked for (a look at all documents). `busy`: more are being written."""
     st.subheader("Contexts, chunk by chunk", anchor=False)
+    if bench.settings.writer in PAID_WRITERS and not _any(bench):
+        st.caption("Each chunk's context is shown here as soon as it is written, to be read and edited.")
+        return None
+    only = _only(bench)
     checked = _checked(bench)
     with st.container(horizontal=True, vertical_alignment="bottom", key="context_pick"):
         item = _choose(bench, checked)
@@ -53,6 +58,8 @@ def lab(bench: Bench, compared: Comparison | None) -> Working | None:
         label = "Look at all documents" if checked is None else "Look again"
         help = "Checks every context of the collection, and marks the documents that have flagged ones"
         asked = st.button(label, key="context_check_all", icon=":material/fact_check:", help=help)
+        if busy:
+            st.button("Show what has come", key="context_refresh", icon=":material/refresh:")
     working = partial(_check_all, bench, st.empty()) if asked else None
     if checked is not None:
         _found(bench, checked)
@@ -61,6 +68,18 @@ def lab(bench: Bench, compared: Comparison | None) -> Working | None:
         found = looked(bench, item, document, _failed(bench, item))
     except RankscopeError as error:
         draw.notice(str(error), "warning")
+        return working
+    asked_terms = frozenset(bench.draft.analyzer.tokens_of(state.query()))
+    if only is not None:
+        st.button(
+            "All chunks of this document",
+            key="context_only_off",
+            icon=":material/arrow_back:",
+            on_click=_all_chunks,
+        )
+        for one in found:
+            if one.span == only:
+                _card(bench, item, document, one, compared, asked_terms)
         return working
     counts = {name: sum(one.passes(name) for one in found) for name in FILTERS}
     chosen = st.segmented_control(
@@ -76,10 +95,47 @@ def lab(bench: Bench, compared: Comparison | None) -> Working | None:
         st.caption("No chunk of this document is like that.")
         return working
     page = _page(len(shown), item, chosen or "All")
-    asked_terms = frozenset(bench.draft.analyzer.tokens_of(state.query()))
     for one in shown[page * _PAGE : (page + 1) * _PAGE]:
         _card(bench, item, document, one, compared, asked_terms)
     return working
+
+
+def _only(bench: Bench) -> Span | None:
+    """The one chunk that was asked for by its rank; its document is chosen. None: all chunks."""
+    wanted: tuple[str, Span] | None = st.session_state.get("context_only")
+    if wanted is None:
+        return None
+    item = bench.documents.ids.index(wanted[0]) if wanted[0] in bench.documents.ids else -1
+    if item < 0 or wanted[1] not in bench.spans[item]:
+        _all_chunks()
+        return None
+    st.session_state["context_document"] = item
+    return wanted[1]
+
+
+def _all_chunks() -> None:
+    st.session_state.pop("context_only", None)
+
+
+def example(bench: Bench) -> None:
+    """One chunk of the collection with the context that its headings give it."""
+    with_headings = bench.draft.replace(context=bench.settings.replace(writer="headings"))
+    bench = replace(bench, draft=with_headings)
+    item = next((item for item, spans in enumerate(bench.spans) if len(spans) > 2), None)
+    if item is None:
+        return
+    try:
+        document = bench.documents[item]
+    except RankscopeError:  # removed meanwhile
+        return
+    one = looked(bench, item, document, {})[2]
+    draw.text("For example, a chunk of this collection with its headings as context:", "rs-quiet")
+    _card(bench, item, document, one, None, frozenset())
+
+
+def _any(bench: Bench) -> bool:
+    """Whether there is anything to read: an answer of the writer, of use or not."""
+    return bool(bench.store.totals(bench.settings.writer_key).states)
 
 
 # Which document
@@ -106,7 +162,11 @@ def _choose(bench: Bench, checked: Checked | None) -> int | None:
             (item for item in shown if len(bench.spans[item]) > 1), shown[0]
         )
     return st.selectbox(
-        "Document", shown, key="context_document", format_func=partial(_name, bench, checked)
+        "Document",
+        shown,
+        key="context_document",
+        format_func=partial(_name, bench, checked),
+        on_change=_all_chunks,
     )
 
 

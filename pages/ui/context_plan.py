@@ -26,8 +26,8 @@ from pages.ui.plain import counted
 Working = Callable[[], None]
 
 
-def plan_panel(bench: Bench, busy: bool) -> Working | None:
-    """Draw the plan of what is left; gives the work that was asked for. `busy`: a job is at it already."""
+def plan_panel(bench: Bench) -> Working | None:
+    """Draw the plan of what is left; gives the work that was asked for."""
     known = prices()
     client = writer_client(bench.settings)
     work = work_of(bench)
@@ -44,21 +44,23 @@ def plan_panel(bench: Bench, busy: bool) -> Working | None:
                 "here, work without a key.",
                 "info",
             )
-        draw.text(_sent(bench, plan, client), "rs-lead")
-        # A server on this machine costs nothing, whatever its model is called.
-        free = client.local and bench.settings.writer == "endpoint" and plan.live is None
-        cap = _cap(bench, plan) if plan.live and not busy else None
-        asked = _offers(bench, plan, cap, bool(needed) or busy, free, client)
-        counting = _details(bench, plan, known, bool(needed) or busy)
+        with st.container(
+            horizontal=True, vertical_alignment="bottom", gap="medium", key="context_sent"
+        ):
+            draw.text(_sent(bench, plan, client), "rs-lead")
+            cap = _cap(bench, plan) if plan.live else None
+        asked = _offers(bench, plan, cap, bool(needed), client)
+        counting = _details(bench, plan, known, bool(needed))
     return asked or counting
 
 
 def _standing(bench: Bench, plan: Plan) -> None:
     told = [
         (f"{bench.chunks:,}", f"chunks of {counted(len(bench.documents), 'document')}"),
-        (f"{plan.done:,}", "have their context or were decided: never paid for again"),
         (f"{plan.chunks:,}", "to write"),
     ]
+    if plan.done:
+        told.append((f"{plan.done:,}", "written or decided already: not paid for again"))
     if plan.waiting:
         told.append((f"{plan.waiting:,}", "in batches under way"))
     if plan.whole:
@@ -83,8 +85,8 @@ def _cap(bench: Bench, plan: Plan) -> float | None:
     key, wanted = "context_cap", "context_cap_own"
     own: dict[str, float] = st.session_state.setdefault(wanted, {})
     name = bench.settings.writer_key
-    assert plan.live is not None
-    usual = max(math.ceil(plan.live.high * 100 + 1) / 100, 0.01)
+    highest = max(cost.high for cost in (plan.live, plan.batch) if cost)
+    usual = math.ceil(highest * 100 + 1) / 100
     show(key, own.get(name, usual))
 
     def changed() -> None:
@@ -101,13 +103,14 @@ def _cap(bench: Bench, plan: Plan) -> float | None:
     )  # fmt: skip
 
 
-def _offers(
-    bench: Bench, plan: Plan, cap: float | None, closed: bool, free: bool, client: Claude
-) -> Working | None:
+def _offers(bench: Bench, plan: Plan, cap: float | None, closed: bool, client: Claude) -> Working | None:
+    own = bench.settings.writer == "endpoint"
+    # A server on this machine costs nothing, whatever its model is called.
+    free = client.local and own and plan.live is None
     live, batch = st.columns(2, gap="medium", border=True)
     again = bool(plan.done)
     with live:
-        _offer("Live", _between(plan.seconds), plan.live, free)
+        _offer("Live", _between(plan.seconds), plan.live, free, plan.rough)
         draw.text("Starts at once; can be paused, stopped and gone on with at any time.", "rs-quiet")
         label = (
             f"Resume: write the other {plan.chunks:,}"
@@ -119,13 +122,14 @@ def _offers(
             help="Each context is kept on disk as soon as it is there",
         )  # fmt: skip
     with batch:
-        _offer("Batch", "within a day, most within the hour", plan.batch, False)
-        if bench.settings.writer == "endpoint":
-            draw.text("Batches need a server that offers them; many local ones do not.", "rs-quiet")
-        else:
-            draw.text(
-                "Half price. Goes on while this app is closed; results are kept for 29 days.", "rs-quiet"
-            )
+        _offer("Batch", "within a day, most within the hour", plan.batch, free, plan.rough)
+        draw.text(
+            "Needs a server that takes batches; many local ones do not."
+            if own
+            else "Half price a token, but finding the document in the cache is luck, and not counted on. "
+            "Goes on while this app is closed.",
+            "rs-quiet",
+        )
         submit = st.button(
             f"Submit {counted(plan.chunks, 'chunk')} as a batch", key="context_submit", icon=":material/schedule_send:",
             disabled=closed, help="Checked for here, by itself, while this page is open",
@@ -137,9 +141,10 @@ def _offers(
     return None
 
 
-def _offer(title: str, time: str, cost: Range | None, free: bool) -> None:
+def _offer(title: str, time: str, cost: Range | None, free: bool, rough: bool) -> None:
     if cost is not None:
-        price = f"≈ {escape(dollars(cost.expected))} <small>{escape(dollars(cost.low))} to {escape(dollars(cost.high))}</small>"
+        between = f"{dollars(cost.low)} to {dollars(cost.high)}" + (", rough" if rough else "")
+        price = f"≈ {escape(dollars(cost.expected))} <small>{escape(between)}</small>"
     else:
         price = "free <small>your own server</small>" if free else "price not known"
     st.html(

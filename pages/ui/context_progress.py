@@ -65,7 +65,7 @@ def _running(bench: Bench, run: Run) -> None:
                 help="What is written is kept; go on with the rest whenever you like",
             )  # fmt: skip
             draw.text(_who(run), "rs-quiet")
-        if now.state == "paused" and now.reason:
+        if now.state == "paused" and now.reason != "paused by you":
             draw.notice(_sentence(f"Paused: {now.reason}"), "warning")
         for note in now.notes:
             draw.notice(_sentence(note), "info")
@@ -109,7 +109,7 @@ def _ended(bench: Bench, run: Run) -> None:
     if now.usage.prompt:
         told += f", cache hit rate {now.cache_hit_rate:.0%}"
     with st.container(horizontal=True, vertical_alignment="center", key="context_ended"):
-        match now.state:
+        match "done" if now.done + len(now.failed) == now.total else now.state:
             case "done":
                 draw.notice(f"Done: {told}.", "info")
             case "stopped":

@@ -16,7 +16,7 @@ from core.explanation import stage_title
 from core.pipeline import search
 from core.report.tables import chunk_hue, chunk_label
 from core.settings import ContextSettings, IndexSettings, SearchSettings
-from core.trace import Trace
+from core.trace import CorpusView, Trace
 from pages.ui import draw, links, state
 from pages.ui.context_marks import move
 from pages.ui.meter import Meter
@@ -187,7 +187,22 @@ def _table(found: Comparison) -> None:
         f"{line}. Each rank is without → with contexts; — is beyond the depth that is searched. "
         "A gained rank is only a gain where the chunk answers the query: open it and see."
     )
+    _jumps(corpus, best + fallen)
     links.link(links.SEARCH, "Open this query on the Search page", ":material/search:", q=state.query())
+
+
+def _jumps(corpus: CorpusView, positions: list[int]) -> None:
+    chosen = {chunk_label(corpus, position): position for position in positions}
+
+    def jump() -> None:
+        label = st.session_state["context_jump"]
+        if label in chosen:
+            at = chosen[label]
+            span = (int(corpus.starts[at]), int(corpus.ends[at]))
+            st.session_state["context_only"] = (corpus.item_ids[corpus.item_of[at]], span)
+        st.session_state["context_jump"] = None
+
+    st.pills("Read one of them below", list(chosen), key="context_jump", on_change=jump)
 
 
 def _row(found: Comparison, position: int) -> str:
