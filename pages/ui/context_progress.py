@@ -108,6 +108,8 @@ def _ended(bench: Bench, run: Run) -> None:
         told += f" in {duration(now.seconds)}"
     if now.usage.prompt:
         told += f", cache hit rate {now.cache_hit_rate:.0%}"
+    if run.draft.context.writer_key != bench.settings.writer_key:
+        told += f" (by {_who(run)})"
     with st.container(horizontal=True, vertical_alignment="center", key="context_ended"):
         match "done" if now.done + len(now.failed) == now.total else now.state:
             case "done":

@@ -177,7 +177,7 @@ def _table(found: Comparison) -> None:
     heads = "".join(f'<th class="rs-num">{escape(stage_title(name))}</th>' for name in found.names)
     rows = "".join(_row(found, position) for position in best + fallen)
     st.html(
-        '<div class="rs-scroll"><table class="rs-table" data-testid="context-ranks"><thead><tr><th>Chunk</th>'
+        '<div class="rs-scroll"><table class="rs-table rs-moves" data-testid="context-ranks"><thead><tr><th>Chunk</th>'
         f"<th>Document</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
     line = f"The best {len(best):,} with contexts"

@@ -418,3 +418,22 @@ def test_a_move_says_which_way() -> None:
     assert move(4, 31) == '4 → <span class="down">31 ▼27</span>'
     assert move(3, None) == '3 → <span class="down">— ▼</span>'
     assert move(5, 5) == '<span class="same">5 → 5</span>'
+
+
+def test_a_ranked_chunk_is_read_alone(
+    machines: Collection, open_page: OpenPage, claude: ClaudeServer
+) -> None:
+    test = choose(open_page(PAGE), "headings")
+    test.button(key="context_index_do").click().run()
+    test.text_input(key="query_box").set_value("seal")
+    test.button(key="context_query").click().run()
+    pills = next(group for group in test.button_group if group.key == "context_jump")
+    assert "A2" in pills.options
+
+    pills.set_value("A2").run()
+
+    assert not test.exception
+    assert "Replace the seal" in shown_text(test)
+    assert "A dry bearing" not in shown_text(test)
+    test.button(key="context_only_off").click().run()
+    assert "A dry bearing" in shown_text(test)
