@@ -79,7 +79,10 @@ Food stays outside the reading room. Laptops are welcome at the tables along the
 Children under twelve read for free. Their card is signed by a parent at the front desk.
 """,
 }
-CHUNK_SIZE = 200  # characters: each of the twelve sections is a chunk
+CHUNK_SIZE = 200  # characters: each section is a chunk
+CHUNKS = 12
+FEWEST = 5
+"""Contexts that the model must have ended by itself: 11 or all 12 on the machine where this was written."""
 
 
 @dataclass(frozen=True)

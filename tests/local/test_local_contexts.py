@@ -34,7 +34,9 @@ from core.types import Document
 from tests.fakes import HashEmbedder
 from tests.local.model_server import (
     CHUNK_SIZE,
+    CHUNKS,
     CONTEXT,
+    FEWEST,
     MODEL,
     SHORT_PROMPT,
     TEXTS,
@@ -44,8 +46,6 @@ from tests.local.model_server import (
 
 ROOT = Path(__file__).parents[2]
 CHUNKING = ChunkSettings(size=CHUNK_SIZE)
-CHUNKS = 12
-FEWEST = 5  # contexts that the model ended by itself; on the machine where this was written all twelve
 READER = """
 import json, sys
 from core.collection import open_collection
