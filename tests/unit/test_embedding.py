@@ -81,7 +81,10 @@ def test_the_packaged_model_gives_unit_vectors_of_meaning() -> None:
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     assert vectors[0] @ vectors[1] > 0.7 > 0.3 > vectors[0] @ vectors[2]
-    np.testing.assert_allclose(made.embed_query(texts[0]), vectors[0], atol=1e-6)
+    query = made.embed_query(texts[0])
+    np.testing.assert_allclose(query, vectors[0], atol=1e-6)
+    assert made.embed_query(texts[0]) is query, "a query asked again is not embedded again"
+    assert not query.flags.writeable
     assert made.embed([]).shape == (0, 384)
 
 
