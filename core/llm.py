@@ -138,9 +138,9 @@ class Claude:
 
     `base_url` "" is Anthropic, or where ANTHROPIC_BASE_URL points. Another address gets RANKSCOPE_ENDPOINT_KEY
     or the word "none", and never what belongs to Anthropic. `retries` are made on overload, rate limits, server
-    errors and lost connections; each attempt may be silent for `timeout` seconds. A server that asks to wait
-    longer than `patience` seconds before a retry gets none: LlmError "busy" then says how long it asked for.
-    The defaults suit a person who waits; a job gives it minutes.
+    errors and lost connections; not after `timeout` seconds of silence, since what was asked may be answered,
+    and paid, all the same. A server that asks to wait longer than `patience` seconds before a retry gets none:
+    LlmError "busy" then says how long it asked for. The defaults suit a person who waits; a job gives it minutes.
 
     Raises LlmError (kind "request") for an address that is none.
     """
@@ -181,7 +181,7 @@ class Claude:
             max_retries=self._retries,
             timeout=anthropic.Timeout(self._timeout, connect=min(self._timeout, 10.0)),
             http_client=_connections(),
-            middleware=[_bounded_wait(self._patience)],
+            middleware=[_bounded_retries(self._patience)],
         )
 
     def _call(self, ask: Callable[[anthropic.Anthropic], T], what: str) -> T:
@@ -210,22 +210,15 @@ class Claude:
             if error.kind in ("gone", "request", "other"):
                 return ModelFacts(model)
             raise
-        able = getattr(told, "capabilities", None)
-        if able is None:
-            return ModelFacts(
-                model,
-                known=getattr(told, "max_input_tokens", None) is not None,
-                max_input_tokens=getattr(told, "max_input_tokens", None),
-                max_tokens=getattr(told, "max_tokens", None),
-            )
+        able, longest = getattr(told, "capabilities", None), getattr(told, "max_input_tokens", None)
         return ModelFacts(
             model,
-            True,
-            told.max_input_tokens,
-            told.max_tokens,
-            able.structured_outputs.supported,
-            able.citations.supported,
-            able.batch.supported,
+            able is not None or longest is not None,
+            longest,
+            getattr(told, "max_tokens", None),
+            _supports(able, "structured_outputs"),
+            _supports(able, "citations"),
+            _supports(able, "batch"),
             _quiet(able),
         )
 
@@ -502,14 +495,19 @@ def _without_custom_headers() -> Any:
     return {line.split(":", 1)[0].strip(): anthropic.Omit() for line in lines if ":" in line}
 
 
-def _bounded_wait(patience: float) -> Any:
-    """Middleware: no retry where the server asks to wait longer than `patience` seconds.
+def _bounded_retries(patience: float) -> Any:
+    """Middleware: no retry after silence, nor where the server asks to wait longer than `patience` seconds.
 
-    The SDK sleeps as long as a server asks, hours included, and a page would hang with it.
+    The SDK sleeps as long as a server asks, hours included, and a page would hang with it. It would also
+    repeat what nobody answered in time: paid twice, and told once.
     """
+    import anthropic
 
     def handle(request: Any, call_next: Any) -> Any:
-        response = call_next(request)
+        try:
+            response = call_next(request)
+        except anthropic.APITimeoutError:
+            raise TimeoutError from None  # of a kind that the SDK does not repeat
         if _wait(response.headers) > patience:
             response.http_response.headers["x-should-retry"] = "false"
         return response
@@ -528,13 +526,20 @@ def _wait(headers: Mapping[str, str]) -> float:
     return email.utils.mktime_tz(date) - time.time() if date else 0.0
 
 
+def _supports(able: Any, *path: str) -> bool | None:
+    """What a server says of a capability; None where it leaves it out, as compatible servers may."""
+    for name in path:
+        able = getattr(able, name, None)
+    return getattr(able, "supported", None)
+
+
 def _quiet(able: Any) -> dict[str, Any]:
-    if not able.thinking.supported:
+    if not _supports(able, "thinking"):
         return {}
     for way in ("disabled", "between_tools"):
-        if getattr(able.thinking.types, way).supported:
+        if _supports(able, "thinking", "types", way):
             return {"thinking": {"type": way}}
-    return {"output_config": {"effort": "low"}} if able.effort.low.supported else {}
+    return {"output_config": {"effort": "low"}} if _supports(able, "effort", "low") else {}
 
 
 def _usage(usage: Any) -> Usage:

@@ -84,6 +84,7 @@ class _Part:
     in_flight: int = 0
     open: bool = False  # the first answer is there
     alone: bool = False  # the cache was not hit
+    lost: set[Span] = field(default_factory=set)  # asked, and perhaps paid, without an answer
 
     @property
     def ready(self) -> bool:
@@ -96,7 +97,7 @@ class _Part:
 class _Call:
     part: _Part
     span: Span
-    params: Mapping[str, Any] = field(repr=False)
+    text: str = field(repr=False)  # the whole document
     worst: float  # US dollars it can cost at most
 
 
@@ -299,9 +300,8 @@ class ContextJob:
     def _run(self) -> None:
         try:
             self._quiet = self._claude.facts(self._settings.model).quiet
-        except LlmError as error:
-            with self._change:
-                self._halt("failed", str(error))
+        except Exception as error:
+            self._fail(error)
         while True:
             workers = [
                 threading.Thread(target=self._work_on, name=f"contexts {n}", daemon=True)
@@ -318,29 +318,42 @@ class ContextJob:
                     return
 
     def _work_on(self) -> None:
-        while call := self._take():
-            try:
-                self._ask(call)
-            except LlmError as error:
-                with self._change:
-                    self._trouble(call, error)
-                    self._end_call(call)
-            except Exception as error:  # a full disk, above all: pay for nothing that cannot be kept
-                with self._change:
-                    call.part.left.appendleft(call.span)
-                    said = str(error) if isinstance(error, RankscopeError) else repr(error)
-                    self._halt("failed", said)
-                    self._end_call(call)
+        try:
+            while call := self._take():
+                try:
+                    self._ask(call)
+                except LlmError as error:
+                    with self._change:
+                        self._trouble(call, error)
+                except Exception as error:  # a full disk, above all: pay for nothing that cannot be kept
+                    with self._change:
+                        call.part.left.appendleft(call.span)
+                        self._fail(error)
+                finally:  # others wait for it
+                    with self._change:
+                        self._end_call(call)
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        with self._change:
+            self._halt("failed", str(error) if isinstance(error, RankscopeError) else repr(error))
 
     def _ask(self, call: _Call) -> None:
         piece, span = call.part.piece, call.span
         if self._store.has(self._settings.writer_key, piece.text_hash, span):
             with self._change:  # another program wrote it meanwhile
                 self._done += 1
-                self._end_call(call)
             return
+        params = request(
+            self._settings,
+            self._quiet,
+            call.text[slice(*piece.window)],
+            call.text[slice(*span)],
+            "5m" if call.part.marked else None,
+        )
         began = time.monotonic()
-        reply = self._claude.ask(call.params)
+        reply = self._claude.ask(params)
         seconds = time.monotonic() - began
         dollars = 0.0 if self._free else self._prices.cost(self._settings.model, reply.usage)
         with self._change:  # it is paid, whether it can be kept or not
@@ -366,7 +379,6 @@ class ContextJob:
                 self._done += 1
             else:
                 self._failed.append((call.part, span, reason, state != "refused"))
-            self._end_call(call)
 
     def _learn(self, part: _Part, usage: Usage) -> None:
         """Held: `_change`. What an answer says of the prefix and of the cache."""
@@ -383,13 +395,17 @@ class ContextJob:
 
     def _trouble(self, call: _Call, error: LlmError) -> None:
         """Held: `_change`. What a call without an answer means for its chunk and for the others."""
-        if error.kind in ("timeout", "cut"):  # perhaps answered, and billed, all the same
-            self._unsure += call.worst
         if error.kind in _FATAL:
             call.part.left.appendleft(call.span)
             self._halt("failed", str(error))
             return
-        self._failed.append((call.part, call.span, str(error), error.again))
+        lost = error.kind in ("timeout", "cut")  # perhaps answered, and billed, all the same
+        self._unsure += call.worst if lost else 0.0
+        if lost and call.span not in call.part.lost:  # once more, if the limit has room for both
+            call.part.lost.add(call.span)
+            call.part.left.append(call.span)
+        else:
+            self._failed.append((call.part, call.span, str(error), error.again))
         if error.kind == "size" and not call.part.open:
             while call.part.left:  # they all are sent with the same text
                 self._failed.append((call.part, call.part.left.popleft(), str(error), False))
@@ -466,14 +482,7 @@ class ContextJob:
         part.in_flight += 1
         self._in_flight += 1
         self._reserved += worst
-        params = request(
-            self._settings,
-            self._quiet,
-            text[slice(*part.piece.window)],
-            chunk,
-            "5m" if part.marked else None,
-        )
-        return _Call(part, span, params, worst)
+        return _Call(part, span, text, worst)
 
     def _worst(self, part: _Part, chunk: str) -> float:
         """US dollars that one more call of a part can cost at most: nothing found in the cache, the answer

@@ -30,7 +30,7 @@ LONGEST = 4_000
 """Characters of a text that Claude sees: 40 of them stay under the 100,000 tokens from which Haiku is dear."""
 
 TIMEOUT = 60.0
-"""Seconds that one window's answer may take, each of two tries."""
+"""Seconds that one window's answer may take."""
 
 _MAX_TOKENS = 4_000  # of an answer: 40 numbers need 250, the rest is for a model that cannot but think
 _CHARACTERS_A_TOKEN = 3

@@ -362,24 +362,64 @@ def test_passing_troubles_are_asked_again(claude: ClaudeServer, tmp_path: Path, 
     assert desk.store.totals().answers == 4
 
 
-def test_a_timeout_is_named_counted_as_unsure_and_retried_alone(
+def test_silence_is_asked_again_once_then_named_and_retried_alone(
     claude: ClaudeServer, tmp_path: Path
 ) -> None:
     desk = Desk(tmp_path, chunks=4)
-    claude.fail(Timeout(3), on=lambda body: "part 2" in chunk_of(body))
-    job = desk.run(client=Claude(retries=0, timeout=1.0))
+    claude.fail(Timeout(3), Timeout(3), on=lambda body: "part 2" in chunk_of(body))
+    job = desk.run(client=Claude(retries=0, timeout=0.5))
     now = job.snapshot()
     assert (now.state, now.done, len(now.failed)) == ("done", 3, 1)
     failure = now.failed[0]
     assert (failure.name, failure.start, failure.again) == ("report0.txt", 800, True)
-    assert "silent for 1 s" in failure.reason
-    assert now.unsure > 0
+    assert "silent for 0.5 s" in failure.reason
     before = len(claude.asked)
     job.retry_failed()
     assert job.join(20)
     now = job.snapshot()
     assert (now.state, now.done, now.failed) == ("done", 4, ())
     assert [chunk_of(body)[:15] for body in claude.asked[before:]] == ["Report 0 part 2"]
+
+
+def test_each_silence_counts_as_paid_before_the_next_call(claude: ClaudeServer, tmp_path: Path) -> None:
+    desk = Desk(tmp_path, chunks=2)
+    claude.fail(Timeout(2))
+    patient = Claude(retries=5, timeout=0.3)  # as the app asks: a retry inside would be paid unseen
+    now = desk.run(client=patient).snapshot()
+    assert (now.state, now.done, now.failed) == ("done", 2, ())
+    assert len(claude.asked) == 3
+    one_lost = now.unsure
+    assert one_lost > 0
+    (tmp_path / "other").mkdir()
+    other = Desk(tmp_path / "other", chunks=2)
+    claude.fail(Timeout(2))
+    now = other.run(client=patient, cap_dollars=one_lost * 1.5).snapshot()
+    assert (now.state, now.done, now.unsure) == ("capped", 0, one_lost)
+    assert len(claude.asked) == 4  # the lost call had the whole limit
+
+
+def test_a_worker_that_breaks_ends_the_job_and_leaves_nobody_waiting(
+    claude: ClaudeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(tmp_path, chunks=6)
+    job = desk.job()
+
+    def broken(*_: object) -> float:
+        raise ZeroDivisionError("no such bug")
+
+    for name, done in (("_learn", False), ("_worst", False), ("_trouble", True)):
+        with monkeypatch.context() as patch:
+            patch.setattr(job, name, broken)
+            if done:
+                claude.fail(Fault(400))
+            job.start()
+            assert job.join(20), job.snapshot()
+            now = job.snapshot()
+            assert (now.state, now.in_flight) == ("failed", 0)
+            assert "ZeroDivisionError" in now.reason
+    job.start()
+    assert job.join(20)
+    assert job.snapshot().state == "done"
 
 
 def test_refused_truncated_blank_and_cut_answers(claude: ClaudeServer, tmp_path: Path) -> None:

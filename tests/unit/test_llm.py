@@ -501,6 +501,11 @@ def test_a_server_that_knows_no_models_is_no_error(claude: ClaudeServer) -> None
 def test_a_server_that_says_little_is_no_error(claude: ClaudeServer) -> None:
     claude.fail(Fault(200, body='{"id": "small", "object": "model"}'), path="/v1/models/small")
     assert not Claude().facts("small").known
+    some = '{"id": "half", "max_tokens": 512, "capabilities": {"batch": {"supported": false}}}'
+    claude.fail(Fault(200, body=some), path="/v1/models/half")
+    facts = Claude().facts("half")
+    assert (facts.known, facts.max_tokens, facts.batch, facts.citations) == (True, 512, False, None)
+    assert facts.quiet == {}
 
 
 def test_facts_that_could_not_be_had_are_asked_for_again(claude: ClaudeServer) -> None:
