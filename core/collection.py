@@ -13,23 +13,23 @@ import sqlite3
 import threading
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from core.database import clear_errors, connect, make_tables, transaction
 from core.documents import document_digest, restored, structure_of
 from core.errors import CollectionError, SettingsError
-from core.home import clear_errors, home
+from core.home import home
 from core.loading import Loaded, safe_name
 from core.settings import Settings
 from core.types import Document, encodable
 
 LONGEST_NAME = 100
 SCHEMA = 1
-_TIMEOUT = 30.0  # seconds to wait for another program's write
 _DOCUMENTS_KEPT = 64
 
 _TABLES = """
@@ -53,6 +53,11 @@ CREATE INDEX documents_listed ON documents(seq, id, name, title, digest, length,
 CREATE TABLE queries(
     seq INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL, link TEXT NOT NULL, at TEXT NOT NULL,
     summary TEXT NOT NULL);
+"""
+
+_REGISTER = """
+CREATE TABLE collections(id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL);
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
 
@@ -158,10 +163,11 @@ class Collection:
         self.settings_note = ""
         self._path = folder / "collection.db"
         self._lock = threading.RLock()
+        self._closing: list[Callable[[], None]] = []
         with self._clear():
             if not self._path.exists():
                 raise CollectionError(f"collection {self.name!r}: its file {self._path} is missing")
-            self._database = _connect(self._path)
+            self._database = connect(self._path)
             found = self._database.execute("PRAGMA user_version").fetchone()[0]
         if found != SCHEMA:
             self._database.close()
@@ -281,9 +287,17 @@ class Collection:
 
     # The database
 
+    def on_close(self, call: Callable[[], None]) -> None:
+        """Let `close` make this call too: for other files that are open in the folder, which some systems
+        would not delete."""
+        with self._lock:
+            self._closing.append(call)
+
     def close(self) -> None:
         with self._lock:
             self._database.close()
+            for call in self._closing:
+                call()
 
     @contextmanager
     def _clear(self) -> Iterator[None]:
@@ -306,15 +320,8 @@ class Collection:
         with self._lock, self._clear():
             if not self._path.exists():  # SQLite would go on writing into a file that is no longer there
                 raise CollectionError(f"collection {self.name!r} was deleted; choose another one")
-            database = self._database
-            database.execute(begin)
-            try:
-                yield database
-                database.execute("COMMIT")
-            except BaseException:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-                raise
+            with transaction(self._database, begin):
+                yield self._database
 
 
 _open: dict[str, Collection] = {}
@@ -337,9 +344,9 @@ def create(name: str) -> Collection:
         if register.execute("SELECT 1 FROM collections WHERE name=?", (name,)).fetchone():
             raise CollectionError(f"there is a collection {name!r} already; choose another name")
         folder.mkdir(parents=True)
-        database = _connect(folder / "collection.db")
-        database.executescript(f"BEGIN; {_TABLES} PRAGMA user_version={SCHEMA}; COMMIT;")
-        database.close()
+        path = folder / "collection.db"
+        with closing(connect(path)) as database, transaction(database):
+            make_tables(database, path, _TABLES, SCHEMA)
         register.execute("INSERT INTO collections VALUES (?,?,?)", (info.id, info.name, info.created_at))
     return open_collection(name)
 
@@ -433,39 +440,13 @@ def remember(key: str, value: str) -> None:
 def _register() -> Iterator[sqlite3.Connection]:
     """The list of collections, in one transaction."""
     path = home() / "home.db"
-    with clear_errors("the list of collections", path):
-        database = _connect(path)
-        try:
-            database.execute("BEGIN IMMEDIATE")
-            found = database.execute("PRAGMA user_version").fetchone()[0]
-            if found > SCHEMA:
-                raise CollectionError(
-                    f"{path} has the format {found}, this Rankscope knows {SCHEMA}; update Rankscope, "
-                    "or set RANKSCOPE_HOME to another folder"
-                )
-            if found == 0:
-                database.execute(
-                    "CREATE TABLE collections(id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, "
-                    "created_at TEXT NOT NULL)"
-                )
-                database.execute("CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL)")
-                database.execute(f"PRAGMA user_version={SCHEMA}")
-            yield database
-            database.execute("COMMIT")
-        finally:
-            database.close()  # rolls back what was not committed
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(path, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False)
-    try:
-        database.execute("PRAGMA journal_mode=WAL")
-        database.execute("PRAGMA synchronous=FULL")  # an accepted document survives a power cut
-        database.execute("PRAGMA foreign_keys=ON")
-    except sqlite3.Error:
-        database.close()
-        raise
-    return database
+    with (
+        clear_errors("the list of collections", path),
+        closing(connect(path)) as database,
+        transaction(database),
+    ):
+        make_tables(database, path, _REGISTER, SCHEMA)
+        yield database
 
 
 def _folder(collection_id: str) -> Path:

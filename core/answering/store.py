@@ -12,13 +12,12 @@ from pathlib import Path
 
 from core.answering.answer import Answer, Cited, Part
 from core.answering.inquiry import Inquiry, Source
-from core.errors import CollectionError
-from core.home import clear_errors
+from core.database import clear_errors, connect, make_tables, transaction
 from core.llm import Usage
 
 SCHEMA = 1
 _HOUR = timedelta(hours=1)
-_TABLE = f"""
+_TABLES = """
 CREATE TABLE answers(
     seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, prefix TEXT NOT NULL,
     question TEXT NOT NULL, path TEXT NOT NULL, model TEXT NOT NULL, sources TEXT NOT NULL,
@@ -26,7 +25,6 @@ CREATE TABLE answers(
     expected REAL, seconds REAL NOT NULL, note TEXT NOT NULL, request_id TEXT NOT NULL);
 CREATE INDEX answers_by_key ON answers(key);
 CREATE INDEX answers_by_prefix ON answers(prefix);
-PRAGMA user_version={SCHEMA};
 """
 _COLUMNS = (
     "seq, key, question, path, model, sources, at, parts, state, usage, dollars, expected, seconds, "
@@ -135,23 +133,14 @@ class AnswerStore:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
+        instead = "delete it: its answers are gone then, and asking again is paid again"
         with (
-            clear_errors("the collection's answers", self._path),
-            closing(sqlite3.connect(self._path, timeout=30, isolation_level=None)) as database,
+            clear_errors("the collection's answers", self._path, instead=instead),
+            closing(connect(self._path)) as database,
+            transaction(database),
         ):
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute("PRAGMA synchronous=FULL")  # what was paid for survives a power cut
-            database.execute("BEGIN IMMEDIATE")
-            found = database.execute("PRAGMA user_version").fetchone()[0]
-            if found > SCHEMA:
-                raise CollectionError(
-                    f"{self._path} has the format {found}, this Rankscope knows {SCHEMA}; update Rankscope"
-                )
-            if found == 0:
-                for statement in filter(str.strip, _TABLE.split(";")):
-                    database.execute(statement)
+            make_tables(database, self._path, _TABLES, SCHEMA)
             yield database
-            database.execute("COMMIT")
 
 
 def _answer(row: tuple) -> Answer:

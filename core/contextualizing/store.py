@@ -12,7 +12,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 
 from core.collection import Collection
 from core.contextualizing.prompt import Span
+from core.database import clear_errors, connect, make_tables, transaction
 from core.documents import Documents
 from core.errors import ContextError
 from core.llm import Usage
@@ -30,7 +31,6 @@ USABLE = ("written", "accepted", "edited")
 """States whose text goes into the indexes; the others are "dropped", "truncated" and "refused"."""
 
 _SCHEMA = 1
-_TIMEOUT = 30.0  # seconds to wait for another program's write
 _LOOKUP = 500  # values in a query: below SQLite's oldest limit of 999 variables
 
 _TABLES = """
@@ -173,32 +173,13 @@ class ContextStore:
         self._lock = threading.RLock()
         self._known: dict[str, tuple[int, dict[str, str]]] = {}  # digests by writer, of a version
         with self._clear():
-            self._database = self._connect()
-
-    def _connect(self) -> sqlite3.Connection:
-        database = sqlite3.connect(
-            self.path, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False
-        )
-        try:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute("PRAGMA synchronous=FULL")  # what was paid for survives a power cut
-            database.execute("PRAGMA foreign_keys=ON")
-            database.execute("BEGIN IMMEDIATE")
-            found = database.execute("PRAGMA user_version").fetchone()[0]
-            if found == 0:
-                for statement in _TABLES.split(";\n"):
-                    database.execute(statement)
-                database.execute(f"PRAGMA user_version={_SCHEMA}")
-            database.execute("COMMIT")
-            if found > _SCHEMA:
-                raise ContextError(
-                    f"the contexts in {self.path} have the format {found}, this Rankscope knows "
-                    f"{_SCHEMA}; update Rankscope"
-                )
-        except BaseException:
-            database.close()
-            raise
-        return database
+            self._database = connect(self.path)
+            try:
+                with transaction(self._database):
+                    make_tables(self._database, self.path, _TABLES, _SCHEMA, ContextError)
+            except BaseException:
+                self._database.close()
+                raise
 
     # Contexts
 
@@ -530,12 +511,9 @@ class ContextStore:
         with self._lock:
             self._database.close()
 
-    @contextmanager
-    def _clear(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            raise ContextError(_reason(str(error), self.path)) from error
+    def _clear(self) -> AbstractContextManager[None]:
+        instead = "delete it: its contexts must then be written, and paid for, again"
+        return clear_errors("the collection's contexts", self.path, ContextError, instead)
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
@@ -552,16 +530,8 @@ class ContextStore:
         with self._lock, self._clear():
             if not self.path.exists():  # SQLite would go on writing into a file that is no longer there
                 raise ContextError(f"the contexts in {self.path} were deleted with their collection")
-            database = self._database
-            database.execute(begin)
-            try:
-                yield database
-                database.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    if database.in_transaction:
-                        database.execute("ROLLBACK")
-                raise
+            with transaction(self._database, begin):
+                yield self._database
 
 
 _open: dict[Path, ContextStore] = {}
@@ -580,6 +550,7 @@ def open_store(collection: Collection) -> ContextStore:
             if found:
                 found.close()
             found = _open[folder] = ContextStore(folder)
+            collection.on_close(found.close)
         return found
 
 
@@ -640,16 +611,3 @@ def _bump(database: sqlite3.Connection) -> None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _reason(message: str, path: Path) -> str:
-    if "full" in message:
-        return f"the disk that holds {path} is full; free some space and try again"
-    if "locked" in message:
-        return f"another program is writing to {path}; try again in a moment"
-    if "malformed" in message or "not a database" in message or "disk I/O" in message:
-        return (
-            f"the contexts in {path} are damaged ({message}); put back a copy of the file, or delete it: "
-            "its contexts must then be written, and paid for, again"
-        )
-    return f"the contexts in {path} cannot be used: {message}; make the file and its folder writable"

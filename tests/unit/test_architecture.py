@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 LAYERS = [
     {"errors", "types", "text", "stopwords", "settings", "passages", "trace", "protocols", "sealed"},
     {"fusion", "explanation", "chunking"},
-    {"loading", "vectors_cache", "indexes", "collection", "documents", "home"}
+    {"loading", "vectors_cache", "indexes", "collection", "documents", "home", "database"}
     | {"torch_models", "embedding", "hosted", "hosted_embedding", "small_embedders", "llm", "prices"}
     | {"contextualizing", "reranking"},
     {"corpus", "chunk_table", "extras", "sample"},

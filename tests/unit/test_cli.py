@@ -67,7 +67,19 @@ def test_search_prints_the_trace(files: Path) -> None:
     add(files)
     found = json.loads(run("search", "pump seal P-17", "-c", "Mine", "--json"))
     assert [stage["kind"] for stage in found["stages"]] == [
-        *("signal", "project", "fuse", "search", "search", "fuse", "fuse", "rerank", "fuse", "rule", "merge")
+        *(
+            "signal",
+            "project",
+            "fuse",
+            "search",
+            "search",
+            "fuse",
+            "fuse",
+            "rerank",
+            "fuse",
+            "rule",
+            "merge",
+        )
     ]
     first = found["passages"][0]
     assert first["name"] == "pumps.md"

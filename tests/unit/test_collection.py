@@ -20,8 +20,9 @@ from core.collection import (
     open_or_create,
     rename,
 )
+from core.database import clear_errors
 from core.errors import CollectionError, RankscopeError
-from core.home import clear_errors, home
+from core.home import home
 from core.loading import load
 from core.sample import SAMPLE, ensure_sample
 from core.settings import SearchSettings, Settings

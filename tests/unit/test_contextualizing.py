@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from core.collection import create
 from core.contextualizing import batch as batches
 from core.contextualizing.flags import flags, foreign, new_terms, orders, repeated
 from core.contextualizing.headings import headings_context, headings_contexts
@@ -791,25 +792,22 @@ def test_a_batch_above_the_limit_or_of_a_model_without_batches_is_not_sent(
 # Use
 
 
-def test_contexts_for_each_writer(claude: ClaudeServer, tmp_path: Path) -> None:
-    desk = Desk(tmp_path, count=2, chunks=3)
-
-    class Here:
-        folder = tmp_path
-
+def test_contexts_for_each_writer(claude: ClaudeServer) -> None:
+    here = create("reports")
+    desk = Desk(here.folder, count=2, chunks=3)
     for settings, digest in [
         (ContextSettings(), ""),
         (ContextSettings(writer="headings", opening=10), "headings/1/10"),
         (CLAUDE, ""),
     ]:
-        found = contexts_for(settings, desk.documents, Here())  # type: ignore[arg-type]
+        found = contexts_for(settings, desk.documents, here)
         assert found.digests == (digest, digest)
     headings = contexts_for(ContextSettings(writer="headings", opening=0), desk.documents)
     assert headings.of(1, desk.documents[1], desk.spans[1]) == ["Report 1"] * 3
     with pytest.raises(ContextError, match="kept with a collection"):
         contexts_for(CLAUDE, desk.documents)
     desk.run()
-    kept = contexts_for(CLAUDE, desk.documents, Here())  # type: ignore[arg-type]
+    kept = contexts_for(CLAUDE, desk.documents, here)
     assert len({*kept.digests, ""}) == 3
     assert kept.of(1, desk.documents[1], [*desk.spans[1][1:], (0, 7)])[0].startswith(
         "This part is about Report 1 part 1"
