@@ -118,9 +118,9 @@ _shared: dict[Path, VectorCache] = {}
 _sharing = threading.Lock()
 
 
-def shared_cache() -> VectorCache:
-    """The vector cache of the data folder, one per process. Raises RankscopeError as `home` does."""
-    path = home() / "vectors.db"
+def shared_cache(name: str = "vectors.db") -> VectorCache:
+    """A cache of the data folder, one per process. Raises RankscopeError as `home` does."""
+    path = home() / name
     with _sharing:
         if path not in _shared:
             _shared[path] = VectorCache(path)

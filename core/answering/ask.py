@@ -14,7 +14,7 @@ from core.answering.inquiry import Inquiry
 from core.answering.request import request
 from core.answering.store import AnswerStore
 from core.errors import LlmError, RankscopeError
-from core.llm import CitationDelta, Claude, Done, Reply, TextDelta
+from core.llm import WHOLE, CitationDelta, Claude, Done, Reply, TextDelta
 from core.prices import Prices
 
 _KEEP_EVERY = 0.2  # seconds between two writes of an answer that grows
@@ -112,6 +112,8 @@ def _final(answer: Answer, reply: Reply, prices: Prices, limit: int) -> Answer:
         )
     elif reply.stop == "model_context_window_exceeded":
         state, note = "truncated", "The model's window is full: the end is missing. Send fewer passages."
+    elif reply.stop not in WHOLE:
+        state, note = "truncated", "The model stopped before the answer's end. Ask again."
     return replace(
         answer,
         state=state,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from core.answering.inquiry import Inquiry
 from core.answering.prompt import SYSTEM
 from core.llm import Usage
 from core.prices import Prices
+from core.prompts import rough_tokens
 
 BASE_LIMIT = 200_000
 """The largest knowledge base, in tokens, that is offered to be sent whole (the published advice)."""
@@ -17,9 +17,8 @@ BASE_LIMIT = 200_000
 OUTPUT = 500
 """Tokens of an answer that an estimate takes for granted."""
 
-_PER_TOKEN = 3  # characters, where letters and blanks make words
+_PER_TOKEN = 3  # characters a token: no estimate is below that
 _PER_SOURCE = 12  # tokens around each source
-_DENSE = re.compile("[\u2e80-\U0010ffff]")  # about a token each
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +35,6 @@ class Estimate:
     following: float | None
     fits: bool
     cached: bool
-
-
-def rough_tokens(text: str) -> int:
-    """A third of the characters, and one for each sign of the scripts that need one each."""
-    dense = len(_DENSE.findall(text))
-    return dense - (dense - len(text)) // _PER_TOKEN
 
 
 def rough_prompt(inquiry: Inquiry) -> int:

@@ -113,7 +113,7 @@ def _hand_over(
     try:
         name = claude.submit([(chunk.custom_id, params) for chunk, params in together])
     except LlmError as error:
-        if error.kind not in ("timeout", "network", "cut"):  # else it may have arrived
+        if error.kind not in ("timeout", "network", "cut", "other"):  # else it may have arrived
             store.forget_batch(draft)
         raise
     store.name_batch(draft, name)

@@ -20,7 +20,7 @@ from core.contextualizing.store import ContextStore, Written
 from core.contextualizing.work import Piece, Work
 from core.documents import Documents
 from core.errors import ContextError, LlmError, RankscopeError
-from core.llm import Claude, Reply, Usage
+from core.llm import WHOLE, Claude, Reply, Usage
 from core.prices import Prices
 from core.settings import ContextSettings
 
@@ -47,8 +47,8 @@ class Snapshot:
 
     `state`: "ready", "running", "paused" (calls under way still end), "stopped", "capped", "failed" (no
     chunk can be written, `reason` says why) or "done" (each chunk is written or among `failed`).
-    `dollars` is what this job paid, `unsure` the most that calls may have cost whose answers were lost,
-    None where no price is known. `rate` is contexts a minute, `left_seconds` None before the first.
+    `dollars` is what this job paid, `unsure` the most that calls may have cost whose answers were lost or
+    told no tokens; None where no price is known. `rate` is contexts a minute, `left_seconds` None before the first.
     """
 
     state: str
@@ -117,6 +117,8 @@ def judge(reply: Reply, settings: ContextSettings) -> tuple[str, str]:
         return "", "the answer was cut off"
     if reply.stop in ("max_tokens", "model_context_window_exceeded"):
         return "truncated", f"the answer was cut at {settings.max_tokens} tokens"
+    if reply.stop not in WHOLE:
+        return "truncated", f"the answer stopped for another reason than its end ({reply.stop[:40]})"
     if not reply.text.strip():
         return "", "the answer was blank"
     if len(reply.text) > _LONGEST * settings.max_tokens:
@@ -358,6 +360,8 @@ class ContextJob:
         dollars = 0.0 if self._free else self._prices.cost(self._settings.model, reply.usage)
         with self._change:  # it is paid, whether it can be kept or not
             self._spent += dollars or 0.0
+            if dollars is None and self._prices.known(self._settings.model):
+                self._unsure += call.worst  # the server does not say what it was
             self._usage += reply.usage
         state, reason = judge(reply, self._settings)
         answer = Written(

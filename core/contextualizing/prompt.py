@@ -8,12 +8,11 @@ window of it): only then can the server read it from its cache.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from core.prompts import framed
 from core.settings import ContextSettings
-from core.types import encodable
 
 Span = tuple[int, int]
 Mark = Literal["5m", "1h"] | None
@@ -34,7 +33,6 @@ DEFAULT_PROMPT = (
 )
 
 _OVERLAP = 8  # neighbouring windows share at least an eighth of one
-_CLOSING = re.compile(r"</(?=\s*(?:document|chunk)\s*>)", re.IGNORECASE)
 
 
 def request(
@@ -49,10 +47,7 @@ def request(
     `document_text` is the document or the window of it that is sent; `quiet` what keeps the model from
     thinking (`ModelFacts.quiet`).
     """
-    prefix: dict[str, Any] = {
-        "type": "text",
-        "text": f"<document>\n{_framed(document_text)}\n</document>",
-    }
+    prefix: dict[str, Any] = {"type": "text", "text": framed("document", document_text, "chunk")}
     if mark:
         prefix["cache_control"] = {"type": "ephemeral"} | ({"ttl": "1h"} if mark == "1h" else {})
     return {
@@ -74,19 +69,8 @@ def question(settings: ContextSettings, chunk_text: str) -> str:
     asked = settings.prompt.strip() or DEFAULT_PROMPT
     return (
         "Here is the chunk to situate within the whole document.\n"
-        f"<chunk>\n{_framed(chunk_text)}\n</chunk>\n{asked}"
+        f"{framed('chunk', chunk_text, 'document')}\n{asked}"
     )
-
-
-def _framed(text: str) -> str:
-    """The text so that it cannot close the tag it stands in."""
-    return _CLOSING.sub("< /", encodable(text))
-
-
-def rough_tokens(text: str) -> int:
-    """An estimate where nothing can count: a third of the UTF-8 bytes, which for English is characters / 3
-    and for scripts of longer codes about a token a sign."""
-    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / 3)
 
 
 def windows(length: int, tokens: int, limit: int) -> list[Span]:

@@ -13,13 +13,13 @@ from core.contextualizing.prompt import (
     Span,
     question,
     request,
-    rough_tokens,
     window_of,
     windows,
 )
 from core.contextualizing.store import ContextStore
 from core.documents import Documents
 from core.llm import Claude
+from core.prompts import rough_tokens
 from core.protocols import Progress
 from core.settings import ContextSettings
 from core.types import text_hash

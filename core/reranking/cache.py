@@ -5,31 +5,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import RankscopeError, RerankError, Stopped
-from core.home import home
 from core.protocols import Reranker, Scores
 from core.types import encodable, text_hash
-from core.vectors_cache import VectorCache
+from core.vectors_cache import VectorCache, shared_cache
 
 _LOCKS = tuple(threading.Lock() for _ in range(16))
 
-_shared: dict[Path, VectorCache] = {}
-_sharing = threading.Lock()
-
 
 def shared_scores() -> VectorCache:
-    """The score cache of the data folder, one per process: what the vector cache does, damaged files
-    included, does for scores, each a vector of width 1. Raises RankscopeError where the disk refuses."""
-    path = home() / "rerank.db"
-    with _sharing:
-        if path not in _shared:
-            _shared[path] = VectorCache(path)
-        return _shared[path]
+    """The score cache of the data folder: what the vector cache does, damaged files included, does for
+    scores, each a vector of width 1. Raises RankscopeError where the disk refuses."""
+    return shared_cache("rerank.db")
 
 
 @dataclass(frozen=True)

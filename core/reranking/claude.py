@@ -6,7 +6,6 @@ half the next window takes up, so that a text can rise from the last place to th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -15,8 +14,8 @@ from pydantic import BaseModel, Field
 from core.errors import LlmError, RerankError
 from core.llm import Claude, Usage, missing_key
 from core.prices import load_prices
+from core.prompts import framed, rough_tokens
 from core.protocols import Scores
-from core.types import encodable
 
 DEFAULT_MODEL = "claude-haiku-5-5"
 
@@ -33,7 +32,6 @@ TIMEOUT = 60.0
 """Seconds that one window's answer may take."""
 
 _MAX_TOKENS = 4_000  # of an answer: 40 numbers need 250, the rest is for a model that cannot but think
-_CHARACTERS_A_TOKEN = 3
 _TOKENS_A_NUMBER = 4
 
 SYSTEM = (
@@ -73,6 +71,7 @@ class ClaudeReranker:
         if len(texts) < 2:
             return Scores(np.ones(len(texts)))
         claude = Claude(retries=1, timeout=TIMEOUT)
+        prices = load_prices()
         spent: list[float | None] = []
         unranked = 0
         try:
@@ -80,7 +79,7 @@ class ClaudeReranker:
                 part = [order[place] for place in range(*window)]
                 asked = self._params(claude, query, [texts[place] for place in part])
                 answer, reply = claude.parse(asked, Ranking)
-                spent.append(load_prices().cost(self.model_id, reply.usage))
+                spent.append(prices.cost(self.model_id, reply.usage))
                 if answer is None:
                     raise RerankError(_UNUSABLE.get(reply.stop or "", _UNUSABLE[""]))
                 places, named = mended(answer.order, len(part))
@@ -107,7 +106,7 @@ class ClaudeReranker:
         for start, end in windows(len(texts)):
             prompt = SYSTEM + "".join(_blocks(query, texts[start:end]))
             output = _TOKENS_A_NUMBER * (end - start + 2)
-            usage = Usage(input=math.ceil(len(prompt) / _CHARACTERS_A_TOKEN), output=output)
+            usage = Usage(input=rough_tokens(prompt), output=output)
             costs.append(prices.cost(self.model_id, usage))
         return None if None in costs else _dollars(costs)
 
@@ -162,16 +161,10 @@ def windows(count: int) -> Iterator[tuple[int, int]]:
 def _blocks(query: str, texts: Sequence[str]) -> list[str]:
     """A block each, so that nothing in a passage can end it; its own tags are made harmless too."""
     passages = [
-        f'<passage id="{number}">\n{_harmless(text)}\n</passage>' for number, text in enumerate(texts, 1)
+        framed("passage", text[:LONGEST], "query", id=number) for number, text in enumerate(texts, 1)
     ]
-    return [
-        *passages,
-        f"<query>\n{_harmless(query)}\n</query>\nGive the order of the {len(texts)} passages.",
-    ]
-
-
-def _harmless(text: str) -> str:
-    return encodable(text[:LONGEST]).replace("</passage", "< /passage").replace("</query", "< /query")
+    asked = framed("query", query[:LONGEST], "passage")
+    return [*passages, f"{asked}\nGive the order of the {len(texts)} passages."]
 
 
 def _dollars(costs: Sequence[float | None]) -> float:

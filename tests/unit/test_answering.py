@@ -30,13 +30,13 @@ from core.answering import (
     rough_prompt,
 )
 from core.answering.answer import resolved
-from core.answering.cost import rough_tokens
 from core.corpus import Corpus
 from core.documents import ListedDocuments
 from core.errors import LlmError
 from core.llm import Citation, Claude, Usage
 from core.pipeline import search
 from core.prices import Prices, load_prices
+from core.prompts import rough_tokens
 from core.settings import ChunkSettings, IndexSettings, SearchSettings
 from core.types import Document
 from pages.ui.answer_view import cited_row, lines
@@ -520,13 +520,6 @@ def test_the_whole_base_costs_a_write_first_and_a_read_next(prices: Prices) -> N
     small = estimate(inquiry, prices, 400)
     assert small.dollars == small.following == pytest.approx((700 * 2 + OUTPUT * 10) / 1e6)
     assert not estimate(inquiry, prices, 200_000).fits
-
-
-def test_rough_tokens_count_dense_scripts_sign_by_sign() -> None:
-    assert rough_tokens("") == 0
-    assert rough_tokens("abcdefg") == 3
-    assert rough_tokens("軸受に油を差す") == 7
-    assert rough_tokens("abc軸受") == 3
 
 
 def test_a_base_may_fit_by_its_lengths_alone() -> None:

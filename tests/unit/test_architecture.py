@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 LAYERS = [
     {"errors", "types", "text", "stopwords", "settings", "passages", "trace", "protocols", "sealed"},
-    {"fusion", "explanation", "chunking"},
+    {"fusion", "explanation", "chunking", "prompts"},
     {"loading", "vectors_cache", "indexes", "collection", "documents", "home", "database"}
     | {"torch_models", "embedding", "hosted", "hosted_embedding", "small_embedders", "llm", "prices"}
     | {"contextualizing", "reranking"},

@@ -20,7 +20,6 @@ from core.contextualizing.prompt import (
     DEFAULT_PROMPT,
     SYSTEM,
     request,
-    rough_tokens,
     window_of,
     windows,
 )
@@ -30,6 +29,7 @@ from core.contextualizing.work import count_documents, survey
 from core.documents import ListedDocuments
 from core.errors import ContextError, LlmError
 from core.llm import Claude
+from core.prompts import rough_tokens
 from core.settings import ContextSettings
 from core.text import Analyzer
 from core.types import Document, Heading, Page, text_hash
