@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from core.errors import LlmError
+from core.types import encodable
 
 if TYPE_CHECKING:
     import anthropic
@@ -30,9 +31,13 @@ Model = TypeVar("Model", bound="BaseModel")
 
 ANTHROPIC = "https://api.anthropic.com"
 ENDPOINT_KEY = "RANKSCOPE_ENDPOINT_KEY"
+WHOLE = ("end_turn", "stop_sequence")
+"""Stop reasons of an answer that came to its end."""
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", ENDPOINT_KEY)
 # A batch of 256 MB takes longer to hand over than an answer takes to come.
 _SUBMIT_SECONDS = 600.0
+# More tokens than any request has: a server that says so has not counted.
+_MOST_TOKENS = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -174,15 +179,18 @@ class Claude:
         import anthropic
 
         # All requests share one pool of connections: a client of its own costs each caller 30 ms.
-        return anthropic.Anthropic(
-            api_key=None if self._own else os.environ.get(ENDPOINT_KEY, "").strip() or "none",
-            base_url=self.address,
-            default_headers=None if self._own else _without_custom_headers(),
-            max_retries=self._retries,
-            timeout=anthropic.Timeout(self._timeout, connect=min(self._timeout, 10.0)),
-            http_client=_connections(),
-            middleware=[_bounded_retries(self._patience)],
-        )
+        try:
+            return anthropic.Anthropic(
+                api_key=None if self._own else os.environ.get(ENDPOINT_KEY, "").strip() or "none",
+                base_url=self.address,
+                default_headers=None if self._own else _without_custom_headers(),
+                max_retries=self._retries,
+                timeout=anthropic.Timeout(self._timeout, connect=min(self._timeout, 10.0)),
+                http_client=_connections(),
+                middleware=[_bounded_retries(self._patience)],
+            )
+        except Exception as error:
+            raise self._clear(error, self.address) from None
 
     def _call(self, ask: Callable[[anthropic.Anthropic], T], what: str) -> T:
         client = self._client
@@ -210,12 +218,12 @@ class Claude:
             if error.kind in ("gone", "request", "other"):
                 return ModelFacts(model)
             raise
-        able, longest = getattr(told, "capabilities", None), getattr(told, "max_input_tokens", None)
+        able, longest = getattr(told, "capabilities", None), _limit(told, "max_input_tokens")
         return ModelFacts(
             model,
             able is not None or longest is not None,
             longest,
-            getattr(told, "max_tokens", None),
+            _limit(told, "max_tokens"),
             _supports(able, "structured_outputs"),
             _supports(able, "citations"),
             _supports(able, "batch"),
@@ -263,7 +271,7 @@ class Claude:
                     if event.type == "content_block_start":
                         block = event.index
                     elif event.type == "text":
-                        yield TextDelta(event.text, block)
+                        yield TextDelta(encodable(event.text), block)
                     elif event.type == "citation":
                         citation = _citation(event.citation)
                         if citation:
@@ -281,8 +289,8 @@ class Claude:
         counted = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
         asked = {name: params[name] for name in counted if name in params}
         told = self._call(lambda client: client.messages.count_tokens(**asked), params["model"])
-        count = getattr(told, "input_tokens", None)
-        if not isinstance(count, int):
+        count = _limit(told, "input_tokens")
+        if count is None:
             raise self._strange()
         return count
 
@@ -291,7 +299,8 @@ class Claude:
     def submit(self, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
         """Hand over (id, params) pairs, ids of at most 64 characters out of [a-zA-Z0-9_-]; returns the batch's id.
 
-        Never repeated by itself: where the answer is lost (kind "timeout" or "network") the batch may exist.
+        Never repeated by itself: where the answer is lost or is none (kind "timeout", "network", "cut" or "other") the
+        batch may exist.
         """
         together: Any = [{"custom_id": name, "params": dict(params)} for name, params in requests]
         batch = self._call(
@@ -300,7 +309,10 @@ class Claude:
             ),
             "batches",
         )
-        return self._state(batch).id
+        name = getattr(batch, "id", None)
+        if not isinstance(name, str) or not name:
+            raise self._strange()  # it may exist all the same
+        return name
 
     def batch(self, batch_id: str) -> BatchState:
         return self._state(
@@ -327,15 +339,16 @@ class Claude:
 
     def _state(self, batch: Any) -> BatchState:
         try:
-            return BatchState(
-                batch.id,
-                batch.processing_status,
-                dict(batch.request_counts),
-                batch.created_at,
-                batch.expires_at,
+            counts = {name: count or 0 for name, count in dict(batch.request_counts).items()}
+            state = BatchState(
+                batch.id, batch.processing_status, counts, batch.created_at, batch.expires_at
             )
-        except (AttributeError, TypeError):
+        except (AttributeError, TypeError, ValueError):
             raise self._strange() from None
+        times = isinstance(state.created_at, datetime) and isinstance(state.expires_at, datetime)
+        if not (times and state.status in _BATCH_STATES):
+            raise self._strange()
+        return state
 
     def _result(self, line: Any) -> BatchResult:
         result = line.result
@@ -363,8 +376,14 @@ class Claude:
     def _reply(self, message: Any, request_id: str | None) -> Reply:
         try:
             text = "".join(block.text for block in message.content if block.type == "text")
+            usage = _usage(getattr(message, "usage", None))
+            stop = message.stop_reason
             return Reply(
-                text.strip(), message.stop_reason, _usage(message.usage), message.model, request_id or ""
+                encodable(text).strip(),
+                stop if isinstance(stop, str) else None,
+                usage,
+                str(message.model),
+                request_id or "",
             )
         except (AttributeError, TypeError):
             raise self._strange() from None
@@ -379,6 +398,7 @@ class Claude:
         """The SDK's error as one message: the reason, the server's own words, the remedy."""
         import anthropic
 
+        what = _shown(what)
         if isinstance(error, anthropic.APIStatusError) and 300 <= error.status_code < 400:
             message = f"{self.address} sends requests on to another address: give that address itself"
             return LlmError(message, "request")
@@ -404,7 +424,7 @@ class Claude:
             return LlmError(f"{what} has no results: it has not ended, or is older than 29 days", "gone")
         if isinstance(error, _STRANGE | anthropic.APIResponseValidationError):
             return self._strange()
-        if isinstance(error, TypeError | ValueError):
+        if isinstance(error, TypeError | ValueError) or type(error).__name__ == "InvalidURL":
             return LlmError(f"the request for {what} cannot be sent: {_shown(error)}", "request")
         return LlmError(
             _cut(self.address, type(error).__name__), "cut", again=True
@@ -433,6 +453,7 @@ class Claude:
 
 # What the SDK raises on an answer of another shape: no JSON, no message, events in no order.
 _STRANGE = json.JSONDecodeError | AssertionError | AttributeError | LookupError | RuntimeError
+_BATCH_STATES = ("in_progress", "canceling", "ended")
 _FACTS: dict[tuple[str, str], ModelFacts] = {}  # by address and model
 _SET_KEY = "set ANTHROPIC_API_KEY to a valid key and start the app again"
 _REASONS = {
@@ -472,10 +493,14 @@ def _connections() -> anthropic.DefaultHttpxClient:
 
 def _address(url: str) -> str:
     """`url` as the SDK wants it, without /v1. A password in it would reach settings and logs: refused."""
-    parts = urlsplit(url.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url.strip())
+        place = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port or a bracket that is none
+        place = False
+    if not place or not url.strip().isprintable() or " " in url.strip():
         raise LlmError(
-            f"{_shown(url)!r} is not the address of a server: write it as http://127.0.0.1:8080",
+            f"{_shown(ascii(url))} is not the address of a server: write it as http://127.0.0.1:8080",
             "request",
         )
     if parts.username is not None or parts.query:
@@ -508,8 +533,12 @@ def _bounded_retries(patience: float) -> Any:
             response = call_next(request)
         except anthropic.APITimeoutError:
             raise TimeoutError from None  # of a kind that the SDK does not repeat
-        if _wait(response.headers) > patience:
-            response.http_response.headers["x-should-retry"] = "false"
+        headers = response.http_response.headers
+        wait = _wait(headers)
+        if wait > patience:
+            headers["x-should-retry"] = "false"
+        elif wait <= 0:
+            headers.pop("retry-after", None)  # the SDK reads it too, and breaks on a day that is none
         return response
 
     return handle
@@ -522,8 +551,11 @@ def _wait(headers: Mapping[str, str]) -> float:
             return float(headers[name]) / unit
         except (KeyError, ValueError):
             continue
-    date = email.utils.parsedate_tz(headers.get("retry-after", ""))
-    return email.utils.mktime_tz(date) - time.time() if date else 0.0
+    try:
+        date = email.utils.parsedate_tz(headers.get("retry-after", ""))
+        return email.utils.mktime_tz(date) - time.time() if date else 0.0
+    except (ValueError, OverflowError):  # no day of any calendar
+        return 0.0
 
 
 def _supports(able: Any, *path: str) -> bool | None:
@@ -543,31 +575,42 @@ def _quiet(able: Any) -> dict[str, Any]:
 
 
 def _usage(usage: Any) -> Usage:
-    """Counters that a server leaves out, or gives as null, are 0."""
-    written = usage.cache_creation_input_tokens or 0
-    hour = getattr(usage.cache_creation, "ephemeral_1h_input_tokens", None) or 0
+    """Counters that a server leaves out, or gives as what is no count, are 0."""
+
+    def count(of: Any, name: str) -> int:
+        value = getattr(of, name, None)
+        return value if type(value) is int and 0 <= value < _MOST_TOKENS else 0
+
+    hour = count(getattr(usage, "cache_creation", None), "ephemeral_1h_input_tokens")
     return Usage(
-        usage.input_tokens or 0,
-        written - hour,
+        count(usage, "input_tokens"),
+        max(count(usage, "cache_creation_input_tokens") - hour, 0),
         hour,
-        usage.cache_read_input_tokens or 0,
-        usage.output_tokens or 0,
+        count(usage, "cache_read_input_tokens"),
+        count(usage, "output_tokens"),
     )
 
 
+def _limit(told: Any, name: str) -> int | None:
+    """A number of tokens that a server names; None for what can be none."""
+    value = getattr(told, name, None)
+    return value if type(value) is int and 0 < value < _MOST_TOKENS else None
+
+
 def _citation(one: Any) -> Citation | None:
-    """None for kinds whose sources are never sent from here (pages of a PDF, the web)."""
+    """None for kinds whose sources are never sent from here (pages of a PDF, the web), or without a place."""
+    source = getattr(one, "document_index", None)
+    by: Literal["block", "char"] = "block"
     if one.type == "char_location":
-        return Citation(
-            one.document_index, one.start_char_index, one.end_char_index, "char", one.cited_text
-        )
-    if one.type == "search_result_location":
-        source = one.search_result_index
-    elif one.type == "content_block_location":
-        source = one.document_index
+        by, place = "char", (one.start_char_index, one.end_char_index)
+    elif one.type in ("search_result_location", "content_block_location"):
+        place = (one.start_block_index, one.end_block_index)
+        source = getattr(one, "search_result_index", source)
     else:
         return None
-    return Citation(source, one.start_block_index, one.end_block_index, "block", one.cited_text)
+    if not all(type(number) is int for number in (source, *place)):
+        return None
+    return Citation(source, *place, by, str(one.cited_text or ""))  # type: ignore[arg-type]
 
 
 def _kind(error: anthropic.APIStatusError) -> str:
@@ -605,7 +648,7 @@ def _cut(address: str, reason: str) -> str:
 
 def _shown(text: object) -> str:
     """A server's words on one line, cut short, without anything that is or looks like a key."""
-    words = " ".join(str(text).split())
+    words = " ".join(encodable(str(text)).split())
     for name in _KEYS:
         key = os.environ.get(name, "").strip()
         if key:

@@ -65,9 +65,14 @@ class Prices:
         return [rate for least, rate in bands if prompt_tokens >= least][-1]
 
     def cost(self, model: str, usage: Usage, batch: bool = False) -> float | None:
-        """USD for ONE request (sums of several would land in the wrong band); None without a price."""
+        """USD for ONE request (sums of several would land in the wrong band); None without a price, or where
+        the server named no tokens: no request has none."""
         rate = self.rate(model, usage.prompt)
-        return None if rate is None else rate.cost(usage) * (self.batch if batch else 1.0)
+        return (
+            None
+            if rate is None or not usage.prompt
+            else rate.cost(usage) * (self.batch if batch else 1.0)
+        )
 
     def per_unit(self, kind: Kind, model: str) -> float | None:
         """USD for a million tokens ("embedding", "rerank") or for one search unit ("search"), as the provider

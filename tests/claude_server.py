@@ -49,6 +49,7 @@ class Fault:
     error_code: str = ""
     location: str = ""
     body: str | None = None  # sent as it is instead of the API's error, as JSON where it begins like it
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -652,12 +653,13 @@ def _error(kind: str, message: str, code: str = "") -> Body:
 
 def _failure(fault: Fault) -> Response:
     if fault.body is not None:
-        kind = "application/json" if fault.body.startswith("{") else "text/html"
+        kind = "application/json" if fault.body.startswith(("{", "[")) else "text/html"
         response = Response(fault.body, fault.status, mimetype=kind)
     else:
         kind = fault.type or _TYPES.get(fault.status, "api_error")
         message = fault.message or f"scripted {fault.status}"
         response = _json(_error(kind, message, fault.error_code), fault.status)
+    response.headers.update(fault.headers)
     if fault.location:
         response.headers["location"] = fault.location
     if fault.retry_after is not None:

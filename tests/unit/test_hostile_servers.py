@@ -1,0 +1,182 @@
+"""Servers that answer with what no server should: a clear message, no figure that is none, nothing paid twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.contextualizing import batch as batches
+from core.errors import LlmError
+from core.llm import Claude, Usage
+from tests.claude_server import WHEN, ClaudeServer, Fault
+from tests.context_desk import Desk
+
+MODEL = "claude-haiku-5-5"
+ASKED = {"model": MODEL, "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
+
+
+def message(**changes: Any) -> Fault:
+    """An answer of the right form, but for `changes`; None leaves a field out."""
+    body = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": MODEL,
+        "content": [{"type": "text", "text": "It is about pumps."}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 900, "output_tokens": 6},
+    } | changes
+    return Fault(200, body=json.dumps({key: value for key, value in body.items() if value is not None}))
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        (None, Usage()),
+        ("many", Usage()),
+        ({"input_tokens": "5", "output_tokens": 2.5}, Usage()),
+        ({"input_tokens": -5_000_000, "output_tokens": 7}, Usage(output=7)),
+        ({"input_tokens": 10**30, "output_tokens": 7}, Usage(output=7)),
+        ({"input_tokens": float("nan"), "output_tokens": 7}, Usage(output=7)),
+        (
+            {"input_tokens": 5, "cache_creation": {"ephemeral_1h_input_tokens": 500}},
+            Usage(input=5, cache_write_1h=500),
+        ),
+    ],
+)
+def test_what_is_no_count_of_tokens_counts_nothing_and_the_answer_stays(
+    claude: ClaudeServer, usage: object, counted: Usage
+) -> None:
+    claude.fail(message(usage=usage))
+    reply = Claude(retries=0).ask(ASKED)
+    assert (reply.text, reply.usage) == ("It is about pumps.", counted)
+
+
+def test_signs_that_no_file_can_hold_are_replaced(claude: ClaudeServer) -> None:
+    claude.fail(message(content=[{"type": "text", "text": "a\ud800b"}]))
+    assert Claude(retries=0).ask(ASKED).text == "a\ufffdb"
+    claude.fail(Fault(400, message="no \ud800 here"))
+    with pytest.raises(LlmError) as caught:
+        Claude(retries=0).ask(ASKED)
+    str(caught.value).encode()
+    with pytest.raises(LlmError) as caught:
+        Claude(retries=0).ask(ASKED | {"model": "\ud800"})
+    str(caught.value).encode()
+
+
+@pytest.mark.parametrize("limit", [-5, 0, "many", True, 1 << 60])
+def test_limits_that_are_none_are_passed_over(claude: ClaudeServer, limit: object) -> None:
+    told = {"id": MODEL, "type": "model", "max_input_tokens": limit, "max_tokens": limit}
+    claude.fail(Fault(200, body=json.dumps(told)), path=f"/v1/models/{MODEL}")
+    facts = Claude(retries=0).facts(MODEL)
+    # The SDK itself reads true as 1.
+    assert (facts.max_input_tokens, facts.max_tokens) in ((None, None), (1, 1))
+    claude.fail(Fault(200, body=json.dumps({"input_tokens": limit})), path="/v1/messages/count_tokens")
+    if limit is not True:
+        with pytest.raises(LlmError, match="did not answer as the Messages API does"):
+            Claude(retries=0).count_tokens(ASKED)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://", "http://[::1", "http://h:x", "http://h:99999", "http://h\n.x", "http://h h", "http:///x",
+        "http://\ud800", "http://h/\x00", "file:///etc/passwd", "ftp://h", "http://:80",
+    ],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_before_anything_is_asked(address: str) -> None:
+    with pytest.raises(LlmError) as caught:
+        Claude(address)
+    assert caught.value.kind == "request"
+    str(caught.value).encode()
+
+
+def test_a_name_that_no_network_knows_is_a_clear_error(claude: ClaudeServer) -> None:
+    with pytest.raises(LlmError):
+        Claude("http://\u2603.example", retries=0).ask(ASKED)
+    assert not Claude(retries=0).facts("x" * 100_000).known
+
+
+@pytest.mark.parametrize("wait", ["nan", "-5", "x", "Fri, 31 Dec 99999 23:59:59 GMT"])
+def test_a_wait_that_is_none_is_passed_over(claude: ClaudeServer, wait: str) -> None:
+    claude.fail(Fault(429, headers={"retry-after": wait}))
+    assert Claude(retries=1).ask(ASKED).stop == "end_turn"
+
+
+# Money
+
+
+def test_an_answer_without_tokens_counts_at_its_worst_against_the_limit(
+    claude: ClaudeServer, tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path, chunks=6)
+    claude.fail(*[message(usage={"input_tokens": -9_000_000})] * 6)
+    now = desk.run(cap_dollars=0.002, concurrency=1).snapshot()
+    assert now.state == "capped"
+    assert 0 < now.unsure <= 0.002
+    assert now.done == len(claude.asked) < 6
+    totals = desk.store.totals()
+    assert (totals.dollars, totals.unpriced) == (0.0, now.done)
+
+
+def test_an_answer_that_stopped_for_a_reason_of_its_own_is_not_taken_as_whole(
+    claude: ClaudeServer, tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path, chunks=2)
+    claude.fail(message(stop_reason="pause_turn"))
+    now = desk.run(concurrency=1).snapshot()
+    assert (now.done, [one.again for one in now.failed]) == (1, [True])
+    assert desk.contexts()[0] == ""
+    assert desk.store.totals().answers == 2
+
+
+def test_a_batch_whose_receipt_is_unreadable_is_not_sent_again(
+    claude: ClaudeServer, tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path, chunks=3)
+    for body in ("<html>thanks</html>", '{"id": null}', "[]"):
+        claude.fail(Fault(200, body=body), path="/v1/messages/batches")
+        with pytest.raises(LlmError):
+            batches.submit(desk.store, desk.documents, desk.work(), desk.settings, Claude(), desk.prices)
+        assert [row.status for row in desk.store.batches()] == ["sending"]
+        assert desk.work().waiting == 3
+        batches.give_up(desk.store, desk.store.batches()[0].id)
+    # A receipt that has the name, and nothing else that it should have, is enough.
+    claude.fail(Fault(200, body='{"id": "msgbatch_9"}'), path="/v1/messages/batches")
+    ids = batches.submit(desk.store, desk.documents, desk.work(), desk.settings, Claude(), desk.prices)
+    assert ids == ["msgbatch_9"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"expires_at": None},
+        {"expires_at": "soon"},
+        {"processing_status": "weird"},
+        {"request_counts": 5},
+    ],
+)
+def test_a_batch_whose_state_is_unreadable_stays_open(
+    claude: ClaudeServer, tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    desk = Desk(tmp_path, chunks=3)
+    [name] = batches.submit(
+        desk.store, desk.documents, desk.work(), desk.settings, Claude(), desk.prices
+    )
+    told = {
+        "id": name,
+        "type": "message_batch",
+        "processing_status": "in_progress",
+        "request_counts": {"processing": 3},
+        "created_at": WHEN,
+        "expires_at": WHEN,
+    } | wrong
+    claude.fail(Fault(200, body=json.dumps(told)), path=f"/v1/messages/batches/{name}")
+    with pytest.raises(LlmError, match="did not answer as the Messages API does"):
+        batches.refresh(desk.store, Claude(retries=0), desk.prices)
+    claude.finish_batches()
+    assert [row.status for row in batches.refresh(desk.store, Claude(), desk.prices)] == ["collected"]
+    assert len([one for one in desk.contexts() if one]) == 3
