@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -27,41 +27,60 @@ class EvaluationError(RankscopeError):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A golden span: `[start, end)` of a document's text. `grade` from 1, higher is more relevant.
+    """A judged span: `[start, end)` of a document's text. `grade` from 1, higher is more relevant; 0 is
+    judged and found not relevant.
 
-    Raises EvaluationError for an empty span or a grade below 1.
+    `copies` are other places (document id, start, end) with the same text: finding one of them finds it.
+    Raises EvaluationError for an empty span or a negative grade.
     """
 
     document_id: str
     start: int
     end: int
     grade: int = 1
+    copies: tuple[tuple[str, int, int], ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.end:
             raise EvaluationError(f"{self.start}-{self.end} is no span; give 0 <= start < end")
-        if self.grade < 1:
-            raise EvaluationError(f"the grade of evidence is {self.grade}; give 1 or more")
+        if self.grade < 0:
+            raise EvaluationError(f"the grade is {self.grade}; give 0 (not relevant) or more")
 
 
 @dataclass(frozen=True, slots=True)
 class Unlocated:
-    """Evidence as it was given, of which no span could be made, and the reason."""
+    """Evidence as it was given, of which no span could be made, and the reason.
+
+    `span` is where it was said to lie, `whole` whether all of the document is meant.
+    """
 
     document: str
     quote: str
     reason: str
     grade: int = 1
+    span: tuple[int, int] | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenQuery:
-    """A question and its evidence. With neither evidence nor anything unlocated its answer is "none"."""
+    """A question and its evidence. With neither evidence nor anything unlocated its answer is "none".
+
+    `rejected` are spans judged not relevant: judged, never golden. Raises EvaluationError when a grade
+    of 0 is among the evidence, or another one among the rejected.
+    """
 
     id: str
     text: str
     evidence: tuple[Evidence, ...] = ()
     unlocated: tuple[Unlocated, ...] = ()
+    rejected: tuple[Evidence, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(one.grade == 0 for one in self.evidence) or any(one.grade for one in self.rejected):
+            raise EvaluationError(
+                f"query {self.id}: evidence has grades from 1, what is rejected has grade 0"
+            )
 
     @property
     def answerable(self) -> bool:
@@ -214,7 +233,7 @@ class _Reader:
             )
         if quote is not None and _even(document.text[start:end]) != _even(quote):
             raise EvaluationError(
-                f"{start}-{end} of {named} reads {_shown(document.text[start:end])}, not {_shown(quote)}; "
+                f"{start}-{end} of {named} reads {shown(document.text[start:end])}, not {shown(quote)}; "
                 "give the quote alone to have it looked for"
             )
         return found
@@ -222,22 +241,31 @@ class _Reader:
 
 def _locate(quote: str, documents: Sequence[Document], name: str) -> tuple[int, int, int]:
     """The place in `documents` of the one that holds the quote, and its span there; as `locate`."""
+    found = matches(quote, documents)
+    if len(found) > 1:
+        raise EvaluationError(
+            f"{shown(quote)} is in {name} {len(found)} times; quote more of it, or give start and end"
+        )
+    if not found:
+        raise EvaluationError(
+            f"{shown(quote)} is not in {name}; quote it word for word, from one stretch of the text"
+        )
+    return found[0]
+
+
+def matches(quote: str, documents: Iterable[Document]) -> list[tuple[int, int, int]]:
+    """All places of a quote, by the first way of `locate` that finds any: (place in `documents`, start,
+    end). Raises EvaluationError when the quote is blank."""
     words = quote.split()
     if not words:
         raise EvaluationError("the quote is blank; quote the words that answer the query")
+    texts = [document.text for document in documents]
     loose = r"\s+".join(map(re.escape, words))
     for pattern, flags in ((re.escape(quote), 0), (loose, 0), (loose, re.IGNORECASE)):
         way = re.compile(pattern, flags)
-        found = [(at, *span) for at, one in enumerate(documents) for span in _spans(way, one.text)]
-        if len(found) > 1:
-            raise EvaluationError(
-                f"{_shown(quote)} is in {name} {len(found)} times; quote more of it, or give start and end"
-            )
-        if found:
-            return found[0]
-    raise EvaluationError(
-        f"{_shown(quote)} is not in {name}; quote it word for word, from one stretch of the text"
-    )
+        if found := [(at, *span) for at, text in enumerate(texts) for span in _spans(way, text)]:
+            return found
+    return []
 
 
 def _spans(way: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
@@ -252,6 +280,7 @@ def _even(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _shown(quote: str) -> str:
+def shown(quote: str) -> str:
+    """A quote as messages repeat it: on one line, cut."""
     line = encodable(" ".join(quote.split()))
     return f"“{line[:_SHOWN]}…”" if len(line) > _SHOWN else f"“{line}”"

@@ -454,8 +454,8 @@ class TestMeasuring:
             corpus = wordy_corpus()
             queries = wordy_queries(corpus)
             settings = SearchSettings(rerank="moody", rerank_depth=12)
-            whole = measure(corpus, queries[1:], settings)
-            part = measure(corpus, queries, settings)
+            whole = measure(corpus, queries[1:], settings, pay=True)
+            part = measure(corpus, queries, settings, pay=True)
         finally:
             unregister_reranker("moody")
         assert whole.stage("reranker").reach == whole.stage("kept").reach == 12
@@ -491,7 +491,7 @@ class TestMeasuring:
         with pytest.raises(EvaluationError, match="7-7 is no span"):
             Evidence("d1", 7, 7)
         with pytest.raises(EvaluationError, match="grade"):
-            Evidence("d1", 0, 1, 0)
+            Evidence("d1", 0, 1, -1)
 
 
 def test_the_pitfalls_of_judgements_have_the_declared_figures(eval_data: Path) -> None:
