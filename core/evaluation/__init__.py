@@ -10,13 +10,17 @@ from core.evaluation.judgements import (
     locate,
     read_judgements,
 )
-from core.evaluation.recall import Measured, StageRanks, measure
+from core.evaluation.runner import Measured, StageRanks, measure
+from core.evaluation.store import Added, Draft, JudgementStore, open_judgements
 
 __all__ = [
+    "Added",
+    "Draft",
     "EvaluationError",
     "Evidence",
     "Golden",
     "GoldenQuery",
+    "JudgementStore",
     "Judgements",
     "Measured",
     "StageRanks",
@@ -25,5 +29,6 @@ __all__ = [
     "golden_pieces",
     "locate",
     "measure",
+    "open_judgements",
     "read_judgements",
 ]

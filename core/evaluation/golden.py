@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,12 @@ class Golden:
 
     `lost` counts golden spans of which the corpus has no piece: unlocated, in a document that is not
     there, or among blanks that no chunk holds. Each counts as one piece that nothing finds.
+    `grades` (n + lost,) int64: of each piece the highest grade of the spans it is golden for.
     """
 
     positions: NDArray[np.int64]
     lost: int = 0
+    grades: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.positions) + self.lost
@@ -46,13 +48,23 @@ def golden_pieces(
 
 def golden_chunks(corpus: Corpus, query: GoldenQuery) -> Golden:
     """The golden chunks of a query: of all its evidence together, a chunk golden twice counting once."""
-    lost = len(query.unlocated)
-    found: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+    lost = [one.grade for one in query.unlocated]
+    best: dict[int, int] = {}
     for one in query.evidence:
-        pieces = _pieces(corpus, one)
-        lost += not len(pieces)
-        found.append(pieces)
-    return Golden(np.unique(np.concatenate(found)), lost)
+        pieces = _pieces(corpus, one).tolist()
+        if not pieces:
+            lost.append(one.grade)
+        for at in pieces:
+            best[at] = max(best.get(at, 0), one.grade)
+    positions = sorted(best)
+    grades = [best[at] for at in positions] + lost
+    return Golden(np.array(positions, dtype=np.int64), len(lost), np.array(grades, dtype=np.int64))
+
+
+def rejected_chunks(corpus: Corpus, query: GoldenQuery) -> NDArray[np.int64]:
+    """Positions (n,), ascending, of the chunks that stand for the query's rejected spans."""
+    found = [_pieces(corpus, one) for one in query.rejected]
+    return np.unique(np.concatenate([*found, np.empty(0, dtype=np.int64)]))
 
 
 def _pieces(corpus: Corpus, evidence: Evidence) -> NDArray[np.int64]:
@@ -67,27 +79,37 @@ def _pieces(corpus: Corpus, evidence: Evidence) -> NDArray[np.int64]:
 
 def ranks_in_chunks(golden: Golden, ranking: Ranking) -> NDArray[np.int64]:
     """The rank of each golden piece in a ranking of chunks, from 1; 0 where it is not; shape (len(golden),)."""
-    ranks = np.zeros(len(golden), dtype=np.int64)
-    order = np.argsort(ranking.positions, kind="stable")
-    at = np.searchsorted(ranking.positions, golden.positions, sorter=order)
-    inside = np.flatnonzero(at < len(order))
-    rows = order[at[inside]]
-    same = ranking.positions[rows] == golden.positions[inside]
-    ranks[inside[same]] = rows[same] + 1
-    return ranks
+    return _with_lost(golden, places_in_chunks(golden.positions, ranking))
 
 
 def ranks_in_passages(
     golden: Golden, passages: Sequence[Passage[int]], corpus: Corpus
 ) -> NDArray[np.int64]:
     """As `ranks_in_chunks`: the rank of the first passage that holds a golden chunk from end to end."""
-    ranks = np.zeros(len(golden), dtype=np.int64)
-    at = golden.positions
-    for rank, passage in enumerate(passages, 1):
-        holds = (
-            (corpus.item_of[at] == passage.item)
-            & (corpus.starts[at] >= passage.start)
-            & (corpus.ends[at] <= passage.end)
-        )
-        ranks[: len(at)][holds & (ranks[: len(at)] == 0)] = rank
-    return ranks
+    return _with_lost(golden, places_in_passages(golden.positions, passages, corpus))
+
+
+def places_in_chunks(positions: NDArray[np.int64], ranking: Ranking) -> NDArray[np.int64]:
+    """The rank of each position in a ranking, from 1; 0 where it is not; shape (len(positions),)."""
+    return _first(positions[:, None] == ranking.positions)
+
+
+def places_in_passages(
+    positions: NDArray[np.int64], passages: Sequence[Passage[int]], corpus: Corpus
+) -> NDArray[np.int64]:
+    """As `places_in_chunks`, of the first passage that holds a chunk from end to end."""
+    spans = np.array([(one.item, one.start, one.end) for one in passages], dtype=np.int64).reshape(-1, 3)
+    same_item = corpus.item_of[positions][:, None] == spans[:, 0]
+    begun = corpus.starts[positions][:, None] >= spans[:, 1]
+    return _first(same_item & begun & (corpus.ends[positions][:, None] <= spans[:, 2]))
+
+
+def _first(holds: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The first column, from 1, in which each row holds; 0 where none does."""
+    if not holds.shape[1]:
+        return np.zeros(len(holds), dtype=np.int64)
+    return np.where(holds.any(axis=1), holds.argmax(axis=1) + 1, 0)
+
+
+def _with_lost(golden: Golden, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([ranks, np.zeros(golden.lost, dtype=np.int64)])

@@ -115,7 +115,7 @@ def test_each_step_reaches_the_next(collection: Collection, claude: ClaudeServer
     written = write_contexts(collection, plain, WITH_CONTEXTS.context)
     contextual = build_corpus(collection, WITH_CONTEXTS, embedder=embedder)
     contexts = measure(contextual, script.queries, HYBRID)
-    reranked = measure(contextual, script.queries, RERANKED)
+    reranked = measure(contextual, script.queries, RERANKED, pay=True)
 
     assert 0 < written <= len(plain) == len(contextual)
     assert embeddings.stage("kept").recall(20) == 0
@@ -142,7 +142,7 @@ def test_the_sample_s_own_queries_go_all_the_way(collection: Collection, claude:
     some = judged.queries[::3]
     claude.write = order
     ladder = [
-        measure(corpus, some, settings)
+        measure(corpus, some, settings, pay=True)
         for corpus, settings in (
             (plain, EMBEDDINGS),
             (plain, HYBRID),
