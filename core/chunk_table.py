@@ -111,8 +111,8 @@ class KeptContexts:
 
     def __init__(self, documents: Documents, table: ChunkTable) -> None:
         self._table = table
-        self._rows = {digest: row for row, digest in enumerate(table.digests)}
-        self._items = [self._rows[digest] for digest in documents.digests]
+        row_of = {digest: row for row, digest in enumerate(table.digests)}
+        self._items = [row_of[digest] for digest in documents.digests]
         self.digests = tuple(table.context_digests[row] for row in self._items)
 
     def of(self, item: int, document: Document, spans: Sequence[tuple[int, int]]) -> list[str]:

@@ -63,12 +63,11 @@ class Service:
         self,
         path: str,
         body: Mapping[str, Any],
-        base_url: str = "",
         timeout: float = TIMEOUT,
         retries: int = PATIENT,
     ) -> Any:
         """The answer to a JSON request. Overloads, rate limits and broken connections are tried again,
-        a read that timed out once. `base_url` goes before the environment's and the provider's.
+        a read that timed out once.
 
         Raises HostedError.
         """
@@ -81,7 +80,7 @@ class Service:
             raise HostedError(
                 f"the key in {self._named} has signs that no key has, such as a line's end; copy it again"
             )
-        address = self._address(key, base_url)
+        address = self._address(key)
         retry = Retry(
             total=retries,
             read=1,
@@ -122,9 +121,9 @@ class Service:
     def _key(self) -> str:
         return next((key for name in self.keys if (key := os.environ.get(name, "").strip())), "")
 
-    def _address(self, key: str, base_url: str) -> str:
+    def _address(self, key: str) -> str:
         usual = next((url for start, url in self.other_urls if key.startswith(start)), self.url)
-        address = (base_url or os.environ.get(self.url_variable, "") or usual).rstrip("/")
+        address = (os.environ.get(self.url_variable) or usual).rstrip("/")
         parts = urlsplit(address)
         if not (
             parts.scheme == "https"

@@ -66,19 +66,16 @@ class HostedEmbedder:
     Tokens are estimated (`core.hosted.estimated_tokens`), and so is what the model sees of a long text.
     """
 
-    def __init__(self, model_id: str, base_url: str = "") -> None:
+    def __init__(self, model_id: str) -> None:
         """Raises EmbeddingError when the provider or the model is not known here."""
-        name, _, model = model_id.partition(":")
-        if not is_hosted(model_id) or model not in _PROVIDERS[name].models:
-            known = [
-                f"{name}:{model}" for name, provider in _PROVIDERS.items() for model in provider.models
-            ]
+        if model_id not in HOSTED_MODELS:
             raise EmbeddingError(
-                f"embedding model {model_id!r} is not one that can be asked here; choose one of {', '.join(known)}"
+                f"embedding model {model_id!r} is not one that can be asked here; choose one of "
+                f"{', '.join(HOSTED_MODELS)}"
             )
+        name, _, model = model_id.partition(":")
         self._provider = _PROVIDERS[name]
         self._facts = self._provider.models[model]
-        self._base_url = base_url
         self.model = model
         self.model_id = model_id
         self.dimension = self._facts.dimension
@@ -136,7 +133,7 @@ class HostedEmbedder:
             ):
                 path, body = self._provider.request(self.model, batch, query)
                 retries = PROMPT if query else PATIENT
-                answer = self._provider.service.post(path, body, self._base_url, retries=retries)
+                answer = self._provider.service.post(path, body, retries=retries)
                 rows += self._provider.vectors(answer, len(batch))
         except HostedError as error:
             raise EmbeddingError(f"{self.model_id} gave no vectors: {error}") from None

@@ -52,9 +52,8 @@ class CohereReranker:
     listwise = False
     paid = True
 
-    def __init__(self, model_id: str = "", base_url: str = "") -> None:
+    def __init__(self, model_id: str = "") -> None:
         self.model_id = model_id or DEFAULT_MODEL
-        self._base_url = base_url
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
         """A score for each text, shape (len(texts),). Raises RerankError with reason and remedy."""
@@ -64,7 +63,7 @@ class CohereReranker:
             price = self._price()
             for batch in batches([encodable(text) for text in texts], _MOST):
                 body = {"model": self.model_id, "query": encodable(query), "documents": batch}
-                answer = COHERE.post("/v2/rerank", body, self._base_url, retries=PROMPT)
+                answer = COHERE.post("/v2/rerank", body, retries=PROMPT)
                 values += relevances(COHERE, answer, "results", len(batch))
                 dollars += price.billed(answer, query, batch) if price else 0.0
         except RankscopeError as error:

@@ -28,9 +28,8 @@ class VoyageReranker:
     listwise = False
     paid = True
 
-    def __init__(self, model_id: str = "", base_url: str = "") -> None:
+    def __init__(self, model_id: str = "") -> None:
         self.model_id = model_id or DEFAULT_MODEL
-        self._base_url = base_url
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
         """A score for each text, shape (len(texts),). Raises RerankError with reason and remedy."""
@@ -50,7 +49,7 @@ class VoyageReranker:
                     "documents": batch,
                     "truncation": True,
                 }
-                answer = VOYAGE.post("/rerank", body, self._base_url, retries=PROMPT)
+                answer = VOYAGE.post("/rerank", body, retries=PROMPT)
                 values += relevances(VOYAGE, answer, "data", len(batch))
                 tokens += self._billed(answer, query, batch)
         except RankscopeError as error:

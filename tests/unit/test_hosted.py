@@ -281,18 +281,18 @@ def test_addresses(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     script.steps = [voyage_vectors]
     monkeypatch.setenv("VOYAGE_BASE_URL", script.url + "/elsewhere/")
     HostedEmbedder("voyage:voyage-4-large").embed(["one"])
-    HostedEmbedder("voyage:voyage-4-large", base_url=script.url + "/given").embed(["one"])
-    assert [path for path, _, _ in script.asked] == ["/elsewhere/embeddings", "/given/embeddings"]
+    assert [path for path, _, _ in script.asked] == ["/elsewhere/embeddings"]
     monkeypatch.delenv("VOYAGE_BASE_URL")
-    assert VOYAGE._address("pa-1", "") == "https://api.voyageai.com/v1"
-    assert VOYAGE._address("al-1", "") == "https://ai.mongodb.com/v1"  # keys made there are served there
+    assert VOYAGE._address("pa-1") == "https://api.voyageai.com/v1"
+    assert VOYAGE._address("al-1") == "https://ai.mongodb.com/v1"  # keys made there are served there
 
 
-def test_a_key_does_not_travel_in_clear(script: Script) -> None:
+def test_a_key_does_not_travel_in_clear(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VOYAGE_BASE_URL", "http://models.example")
     with pytest.raises(
         EmbeddingError, match=r"'http://models\.example' of Voyage is not https.*VOYAGE_BASE_URL"
     ):
-        HostedEmbedder("voyage:voyage-4", base_url="http://models.example").embed(["one"])
+        HostedEmbedder("voyage:voyage-4").embed(["one"])
 
 
 def test_a_netrc_entry_does_not_take_the_place_of_the_key(
@@ -369,10 +369,12 @@ def test_a_refused_request_says_why_without_the_key(script: Script, body: dict[s
         VoyageReranker("rerank-9").scores("query", ["a"])
 
 
-def test_no_exception_that_is_raised_holds_the_request(script: Script) -> None:
-    script.steps = [refusal(400)]
+def test_no_exception_that_is_raised_holds_the_request(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VOYAGE_BASE_URL", "http://127.0.0.1:9")
     with pytest.raises(EmbeddingError) as caught:
-        HostedEmbedder("voyage:voyage-4", base_url="http://127.0.0.1:9").embed(["one"])
+        HostedEmbedder("voyage:voyage-4").embed(["one"])
     assert "cannot be reached at 127.0.0.1 (ConnectionRefusedError)" in str(caught.value)
     assert caught.value.__suppress_context__
     assert KEY not in str(caught.value)
