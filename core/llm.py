@@ -351,6 +351,13 @@ class Claude:
         return state
 
     def _result(self, line: Any) -> BatchResult:
+        try:
+            return self._read_result(line)
+        except (AttributeError, TypeError, LlmError):  # one line only: the others are paid for too
+            name = str(getattr(line, "custom_id", ""))
+            return BatchResult(name, "errored", None, "what the server gave cannot be read", True)
+
+    def _read_result(self, line: Any) -> BatchResult:
         result = line.result
         match result.type:
             case "succeeded":

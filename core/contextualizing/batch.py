@@ -43,9 +43,11 @@ def submit(
     """Hand all chunks of the work over, in as many batches as it takes; their ids.
 
     Nothing is handed over where the plan's highest cost is above `cap_dollars`, or unknown: ContextError.
-    Raises LlmError when the server does not take one: those before stay handed over. Where its answer is
+    Raises ContextError while contexts of the collection are being written, here or by another program, and
+    LlmError when the server does not take one: those before stay handed over. Where its answer is
     lost the batch may exist: it then stays listed as "sending", its chunks are not asked for again, and
-    `give_up` frees them. Raises ContextError where the model takes no batches.
+    `give_up` frees them. Raises ContextError where the model takes no batches, and where chunks were handed
+    over already.
     """
     facts = claude.facts(settings.model)
     if facts.batch is False:
@@ -60,34 +62,41 @@ def submit(
                 f"this batch {could}, the limit is ${cap_dollars:g}; raise the limit, choose fewer "
                 "documents or write live, where a run stops at its limit"
             )
-    store.register(settings)
     floor = cache_floor(prices, settings.model)
     ids: list[str] = []
     together: list[tuple[BatchChunk, Mapping[str, Any]]] = []
     taken = 0
-    for chunk, params in _requests(documents, work, settings, facts.quiet, floor):
-        length = len(json.dumps(params)) + 100
-        if together and (len(together) == requests or taken + length > size):
+    with store.writing():
+        store.register(settings)
+        for chunk, params in _requests(store, documents, work, settings, facts.quiet, floor):
+            length = len(json.dumps(params)) + 100
+            if together and (len(together) == requests or taken + length > size):
+                ids.append(_hand_over(store, settings, claude, together))
+                together, taken = [], 0
+            together.append((chunk, params))
+            taken += length
+        if together:
             ids.append(_hand_over(store, settings, claude, together))
-            together, taken = [], 0
-        together.append((chunk, params))
-        taken += length
-    if together:
-        ids.append(_hand_over(store, settings, claude, together))
     return ids
 
 
 def _requests(
+    store: ContextStore,
     documents: Documents,
     work: Work,
     settings: ContextSettings,
     quiet: Mapping[str, Any],
     floor: int,
 ) -> Iterator[tuple[BatchChunk, Mapping[str, Any]]]:
+    settled = store.settled(settings.writer_key)  # the work may be older
     for piece in work.pieces:
+        known = settled.get(piece.text_hash, ())
+        left = [span for span in piece.spans if span not in known]
+        if not left:
+            continue
         text = documents[piece.item].text
         mark: Mark = "1h" if work.cached(piece, floor) else None
-        for span in piece.spans:
+        for span in left:
             chunk = BatchChunk(
                 _custom_id(settings.writer_key, piece.text_hash, span),
                 piece.text_hash,
@@ -155,14 +164,16 @@ def _collect(
 ) -> None:
     chunks = store.batch_chunks(batch)
     results: list[tuple[str, str, Written | None]] = []
-    for result in claude.results(batch):
-        if result.id in chunks:
-            chunk = chunks[result.id]
-            results.append((result.id, *_kept(result, chunk, batch, settings, prices)))
-        if len(results) == _TOGETHER:
-            store.collect(batch, settings, results)
-            results = []
-    store.collect(batch, settings, results)
+    try:
+        for result in claude.results(batch):
+            if result.id in chunks:
+                chunk = chunks[result.id]
+                results.append((result.id, *_kept(result, chunk, batch, settings, prices)))
+            if len(results) == _TOGETHER:
+                store.collect(batch, settings, results)
+                results = []
+    finally:  # what came before the connection broke is paid for
+        store.collect(batch, settings, results)
 
 
 def _kept(

@@ -12,17 +12,12 @@ VERSION = 1
 """Raise it when the same document gets another context than before."""
 
 
-def headings_context(document: Document, start: int, end: int, opening: int) -> str:
-    """Title (the file's name without one), heading path and page, then the document's opening.
+def headings_contexts(document: Document, spans: Sequence[Span], opening: int) -> list[str]:
+    """For each span title (the file's name without one), heading path and page, then the document's opening.
 
     The opening is its first `opening` characters, cut between words, blanks evened out; it is left out
     of a chunk that begins in it, which holds it already.
     """
-    return headings_contexts(document, [(start, end)], opening)[0]
-
-
-def headings_contexts(document: Document, spans: Sequence[Span], opening: int) -> list[str]:
-    """`headings_context` of each span, in one pass over the document."""
     first = len(document.text) - len(document.text.lstrip())
     words = _opening(document.text[first:], opening)
     return [

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from core.contextualizing.plan import cache_floor
@@ -172,23 +171,22 @@ class ContextJob:
     # What a person does
 
     def start(self) -> None:
-        """Begin, or go on after a stop, a cap that was raised or a failure that was mended.
+        """Begin, or go on after a stop or a failure that was mended.
 
-        Raises ContextError when another job of the same store is running.
+        Raises ContextError when another job of the same store is running, here or in another program.
         """
-        with _registering:
-            other = _jobs.get(self._store.path)
-            if other and other is not self and other.running:
-                raise ContextError(
-                    "contexts of this collection are being written already; wait for that, or stop it"
-                )
-            _jobs[self._store.path] = self
         with self._change:
-            self._store.register(self._settings)
-            self._go()
-            self._change.notify_all()
             if self._thread:  # its last calls are still under way: it goes on after them
+                self._go()
+                self._change.notify_all()
                 return
+            self._store.hold()
+            try:
+                self._store.register(self._settings)
+            except RankscopeError:
+                self._store.release()
+                raise
+            self._go()
             self._thread = threading.Thread(target=self._run, name="contexts", daemon=True)
             self._thread.start()
 
@@ -224,12 +222,6 @@ class ContextJob:
             self._change.notify_all()
         if again and self._state != "paused":
             self.start()
-
-    def raise_cap(self, dollars: float | None) -> None:
-        """Another limit; a job that its old one stopped goes on with `start`."""
-        with self._change:
-            self._cap = dollars
-            self._change.notify_all()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until nothing is under way any more; whether that is so."""
@@ -317,6 +309,7 @@ class ContextJob:
                 if self._state != "running" or not (self._parts or self._waiting):
                     self._halt("done", "")
                     self._thread = None
+                    self._store.release()
                     return
 
     def _work_on(self) -> None:
@@ -508,13 +501,3 @@ class ContextJob:
 
 def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
-
-
-_jobs: dict[Path, ContextJob] = {}
-_registering = threading.Lock()
-
-
-def job_of(store: ContextStore) -> ContextJob | None:
-    """The job begun last for a store in this process, running or ended."""
-    with _registering:
-        return _jobs.get(store.path)

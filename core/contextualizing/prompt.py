@@ -8,6 +8,7 @@ window of it): only then can the server read it from its cache.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -99,4 +100,8 @@ def window_of(span: Span, parts: Sequence[Span], length: int) -> int:
         after = last - end if last < length else length
         return min(end, last) - max(start, first), min(before, after)
 
-    return max(range(len(parts)), key=holds)
+    # Those that touch it: in a long document all others are thousands.
+    first = bisect_right(parts, span[0], key=lambda part: part[1])
+    beyond = bisect_left(parts, span[1], key=lambda part: part[0])
+    near = range(min(first, len(parts) - 1), max(beyond, first + 1))
+    return max(near, key=holds)

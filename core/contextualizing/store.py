@@ -171,6 +171,7 @@ class ContextStore:
         """Use `open_store`. Raises ContextError also where a newer Rankscope made the file."""
         self.path = folder / "contexts.db"
         self._lock = threading.RLock()
+        self._held: sqlite3.Connection | None = None
         self._known: dict[str, tuple[int, dict[str, str]]] = {}  # digests by writer, of a version
         with self._clear():
             self._database = connect(self.path)
@@ -237,10 +238,12 @@ class ContextStore:
         return found
 
     def has(self, key: str, text: str, span: Span) -> bool:
-        """Whether a chunk needs no asking any more."""
+        """Whether a chunk needs no asking any more: it is settled, or waits in an open batch."""
         query = (
-            "SELECT 1 FROM contexts WHERE writer_key=? AND text_hash=? AND start=? AND end=? "
-            "AND state!='truncated'"
+            "SELECT 1 FROM contexts WHERE writer_key=?1 AND text_hash=?2 AND start=?3 AND end=?4 "
+            "AND state!='truncated' UNION ALL "
+            "SELECT 1 FROM batches b JOIN batch_chunks c ON b.id=c.batch WHERE b.writer_key=?1 "
+            "AND b.status NOT IN ('collected', 'lost') AND c.text_hash=?2 AND c.start=?3 AND c.end=?4"
         )
         with self._read() as database:
             return database.execute(query, (key, text, *span)).fetchone() is not None
@@ -435,16 +438,23 @@ class ContextStore:
     # Batches
 
     def open_batch(self, batch: str, settings: ContextSettings, chunks: Sequence[BatchChunk]) -> None:
-        """Keep a batch and its chunks as "sending", before it is sent."""
-        with self._write() as database:
-            database.execute(
-                "INSERT INTO batches VALUES (?,?,'sending','{}',?,'')",
-                (batch, settings.writer_key, _now()),
-            )
-            database.executemany(
-                "INSERT INTO batch_chunks VALUES (?,?,?,?,?,?,'')",
-                [(batch, c.custom_id, c.text_hash, c.start, c.end, c.windowed) for c in chunks],
-            )
+        """Keep a batch and its chunks as "sending", before it is sent.
+
+        Raises ContextError when one of them is in an open batch already: it would be paid twice.
+        """
+        with self._lock:
+            sent = self.waiting(settings.writer_key)
+            if any((c.start, c.end) in sent.get(c.text_hash, ()) for c in chunks):
+                raise ContextError("these chunks were handed over already, from another window; reload")
+            with self._write() as database:
+                database.execute(
+                    "INSERT INTO batches VALUES (?,?,'sending','{}',?,'')",
+                    (batch, settings.writer_key, _now()),
+                )
+                database.executemany(
+                    "INSERT INTO batch_chunks VALUES (?,?,?,?,?,?,'')",
+                    [(batch, c.custom_id, c.text_hash, c.start, c.end, c.windowed) for c in chunks],
+                )
 
     def name_batch(self, batch: str, name: str) -> None:
         """The server took it and calls it `name`."""
@@ -505,9 +515,48 @@ class ContextStore:
         with self._write() as database:
             database.execute("DELETE FROM batches WHERE id=?", (batch,))
 
+    # One writer at a time
+
+    def hold(self) -> None:
+        """Keep every other job and program from writing contexts of this collection, until `release`, or
+        until this program ends, however it ends: what two ask at once is paid twice.
+
+        Raises ContextError where they are being written already.
+        """
+        with self._clear():
+            # A lock that the system takes back from a program that is killed, on every platform.
+            held = sqlite3.connect(
+                self.path.with_name("contexts.lock"), 0.0, isolation_level=None, check_same_thread=False
+            )
+            try:
+                held.execute("BEGIN EXCLUSIVE")
+            except sqlite3.Error as error:
+                held.close()
+                if "locked" not in str(error):
+                    raise
+                raise ContextError(
+                    "contexts of this collection are being written already; wait for that, or stop it"
+                ) from None
+        self._held = held
+
+    def release(self) -> None:
+        if self._held:
+            self._held.close()
+            self._held = None
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """`hold`, and `release` in the end."""
+        self.hold()
+        try:
+            yield
+        finally:
+            self.release()
+
     # The database
 
     def close(self) -> None:
+        self.release()
         with self._lock:
             self._database.close()
 

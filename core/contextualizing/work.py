@@ -18,6 +18,7 @@ from core.contextualizing.prompt import (
 )
 from core.contextualizing.store import ContextStore
 from core.documents import Documents
+from core.errors import ContextError
 from core.llm import Claude
 from core.prompts import rough_tokens
 from core.protocols import Progress
@@ -90,7 +91,8 @@ def survey(
     """What is to be asked for the chunks at `spans` (one list for each document).
 
     `max_input_tokens` is the most the model takes (`ModelFacts`). Documents with nothing to ask are not
-    read. Equal texts are asked for once. Raises ContextError as the store does.
+    read. Equal texts are asked for once. Raises ContextError as the store does, and for a model that is too
+    small.
     """
     key = settings.writer_key
     texts = store.text_hashes(documents)
@@ -121,7 +123,13 @@ def survey(
         if max_input_tokens:  # the answer, the prompt and the chunk need room too
             longest = math.ceil(share * max(end - start for start, end in left))
             others = settings.max_tokens + system + asked + longest + _FRAME
-            room = max(min(room, max_input_tokens - others), 1)
+            if max_input_tokens - others < longest:
+                raise ContextError(
+                    f"{settings.model} takes {max_input_tokens:,} tokens, and prompt, answer and a chunk of "
+                    f"{longest:,} need {others + longest:,} with as much of the document around it; take "
+                    "smaller chunks, a shorter longest context or another model"
+                )
+            room = min(room, max_input_tokens - others)
         parts = windows(len(words), tokens, room)
         n_windowed += len(parts) > 1
         grouped: dict[int, list[Span]] = {}

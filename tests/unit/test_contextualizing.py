@@ -13,8 +13,8 @@ import pytest
 from core.collection import create
 from core.contextualizing import batch as batches
 from core.contextualizing.flags import flags, foreign, new_terms, orders, repeated
-from core.contextualizing.headings import headings_context, headings_contexts
-from core.contextualizing.job import ContextJob, Snapshot, job_of
+from core.contextualizing.headings import headings_contexts
+from core.contextualizing.job import ContextJob, Snapshot
 from core.contextualizing.plan import make_plan
 from core.contextualizing.prompt import (
     DEFAULT_PROMPT,
@@ -78,14 +78,14 @@ SAFETY = (TEXT.index("Safety"), len(TEXT))
 
 
 def test_headings_say_title_path_page_and_opening() -> None:
-    assert headings_context(MANUAL, *SAFETY, 30) == (
+    assert headings_contexts(MANUAL, [SAFETY], 30)[0] == (
         "Pump manual > Safety (page 2)\nPump manual The pump moves"
     )
 
 
 def test_headings_leave_out_the_opening_of_a_chunk_that_lies_in_it() -> None:
-    assert headings_context(MANUAL, 13, 60, 30) == "Pump manual (page 1)"
-    assert headings_context(MANUAL, *SAFETY, 0) == "Pump manual > Safety (page 2)"
+    assert headings_contexts(MANUAL, [(13, 60)], 30) == ["Pump manual (page 1)"]
+    assert headings_contexts(MANUAL, [SAFETY], 0) == ["Pump manual > Safety (page 2)"]
 
 
 def test_headings_name_the_file_without_a_title_and_slides_as_they_are() -> None:
@@ -551,18 +551,15 @@ def test_no_call_begins_that_could_pass_the_cap(claude: ClaudeServer, tmp_path: 
     desk = Desk(tmp_path, count=4, chunks=10)
     claude.write = lambda body: "z" * 1_200  # 300 tokens: as long as allowed
     cap = 0.004
-    job = desk.run(cap_dollars=cap, concurrency=4)
-    now = job.snapshot()
+    now = desk.run(cap_dollars=cap, concurrency=4).snapshot()
     assert now.state == "capped"
     assert "$0.004" in now.reason
     assert 0 < now.done < 40
     assert now.dollars
     assert cap / 2 < now.dollars <= cap
     assert desk.store.totals().dollars == pytest.approx(now.dollars)
-    job.raise_cap(1.0)
-    job.start()
-    assert job.join(20)
-    assert (job.snapshot().state, job.snapshot().done) == ("done", 40)
+    now = desk.run(cap_dollars=1.0).snapshot()
+    assert (now.state, now.done) == ("done", now.total)
     assert len(claude.asked) == 40
 
 
@@ -613,7 +610,6 @@ def test_pause_resume_stop_and_another_job_goes_on(claude: ClaudeServer, tmp_pat
     now = job.snapshot()
     assert now.state == "stopped"
     assert 10 <= now.done < 30
-    assert job_of(desk.store) is job
     assert len(claude.asked) == now.done
     rest = desk.run()
     assert rest.snapshot().total == 30 - now.done
@@ -745,6 +741,24 @@ def test_a_batch_that_is_not_taken_leaves_nothing(claude: ClaudeServer, tmp_path
     assert caught.value.kind == "money"
     assert desk.store.batches() == []
     assert desk.work().chunks == 3
+
+
+def test_chunks_are_handed_over_once_and_not_while_they_are_written(
+    claude: ClaudeServer, tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path, chunks=3)
+    facts = (desk.store, desk.documents, desk.work(), CLAUDE, Claude(), desk.prices)
+    job = desk.job()
+    job.start()
+    job.pause()
+    with pytest.raises(ContextError, match="being written already"):
+        batches.submit(*facts)
+    job.stop()
+    assert job.join(20)
+    batches.submit(*facts)
+    with pytest.raises(ContextError, match="handed over already"):  # two windows that saw the same
+        batches.submit(*facts)
+    assert len(desk.store.batches()) == 1
 
 
 def test_a_submission_without_an_answer_is_not_repeated_unasked(

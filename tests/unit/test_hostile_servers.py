@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.contextualizing import batch as batches
-from core.errors import LlmError
+from core.errors import ContextError, LlmError
 from core.llm import Claude, Usage
 from tests.claude_server import WHEN, ClaudeServer, Fault
 from tests.context_desk import Desk
 
+ROOT = Path(__file__).parents[2]
 MODEL = "claude-haiku-5-5"
 ASKED = {"model": MODEL, "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
 
@@ -180,3 +183,120 @@ def test_a_batch_whose_state_is_unreadable_stays_open(
     claude.finish_batches()
     assert [row.status for row in batches.refresh(desk.store, Claude(), desk.prices)] == ["collected"]
     assert len([one for one in desk.contexts() if one]) == 3
+
+
+def test_results_that_are_doubled_missing_foreign_or_unreadable_cost_themselves_only(
+    claude: ClaudeServer, tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path, chunks=5)
+    [name] = batches.submit(
+        desk.store, desk.documents, desk.work(), desk.settings, Claude(), desk.prices
+    )
+    claude.finish_batches()
+    first, second, *others, _ = claude.batches[name].results
+    nobody = {"custom_id": "nobody", "result": others[0]["result"]}
+    given = [
+        first | {"result": {"type": "succeeded"}},  # without its message
+        {"custom_id": second["custom_id"]},
+        *(others[0], others[0], nobody, others[1]),
+    ]
+    lines = Fault(200, body="\n".join(map(json.dumps, given)))
+    claude.fail(lines, path=f"/v1/messages/batches/{name}/results")
+    batches.refresh(desk.store, Claude(), desk.prices)
+    assert sum(bool(one) for one in desk.contexts()) == 2
+    assert desk.store.totals().answers == 2
+    assert sorted(one.outcome for one in batches.failures(desk.store, name)) == [
+        "errored: what the server gave cannot be read",
+        "errored: what the server gave cannot be read",
+        "the batch had no result for it",
+    ]
+    assert desk.work().chunks == 3
+
+
+def test_results_that_came_before_the_connection_broke_are_kept_and_count_once(
+    claude: ClaudeServer, tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path, chunks=4)
+    [name] = batches.submit(
+        desk.store, desk.documents, desk.work(), desk.settings, Claude(), desk.prices
+    )
+    claude.finish_batches()
+    lines = [json.dumps(one) for one in claude.batches[name].results]
+    broken = Fault(200, body="\n".join([*lines[:2], lines[2][:40]]))
+    claude.fail(broken, path=f"/v1/messages/batches/{name}/results")
+    with pytest.raises(LlmError):
+        batches.refresh(desk.store, Claude(retries=0), desk.prices)
+    assert sum(bool(one) for one in desk.contexts()) == 2
+    assert [row.status for row in batches.refresh(desk.store, Claude(), desk.prices)] == ["collected"]
+    assert sum(bool(one) for one in desk.contexts()) == desk.store.totals().answers == 4
+
+
+def test_a_model_that_is_too_small_for_a_chunk_is_refused(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, chunks=500)
+    for limit in (1, 600):
+        with pytest.raises(
+            ContextError, match=f"takes {limit:,} tokens, and prompt, answer and a chunk"
+        ):
+            desk.work(max_input_tokens=limit)
+    assert desk.work(max_input_tokens=1_400).windowed == 1
+
+
+# Several at once
+
+OTHER = """
+import sys, time
+from pathlib import Path
+from core.contextualizing.store import ContextStore
+store = ContextStore(Path(sys.argv[1]))
+store.hold()
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_two_programs_never_write_contexts_of_one_collection_at_once(
+    claude: ClaudeServer, tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path, chunks=3)
+    command = [sys.executable, "-c", OTHER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as other:
+        assert other.stdout
+        assert other.stdout.readline() == "held\n"
+        job = desk.job()
+        with pytest.raises(ContextError, match="being written already"):
+            job.start()
+        with pytest.raises(ContextError, match="being written already"):
+            batches.submit(desk.store, desk.documents, desk.work(), desk.settings, Claude(), desk.prices)
+        assert claude.asked == []
+        other.kill()
+    job.start()  # whoever is killed holds nothing back
+    assert job.join(20)
+    assert job.snapshot().state == "done"
+    desk.store.hold()  # and neither does a job that is done
+    desk.store.release()
+
+
+def test_of_two_jobs_that_saw_the_same_work_the_second_pays_for_nothing(
+    claude: ClaudeServer, tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path, chunks=6)
+    first, second = desk.job(), desk.job()
+    claude.latency = 0.05
+    first.start()
+    with pytest.raises(ContextError, match="being written already"):
+        second.start()
+    assert first.join(20)
+    second.start()
+    assert second.join(20)
+    assert len(claude.asked) == desk.store.totals().answers == 6
+
+
+def test_a_job_does_not_ask_for_what_a_batch_was_handed_meanwhile(
+    claude: ClaudeServer, tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path, chunks=4)
+    job = desk.job()
+    batches.submit(desk.store, desk.documents, desk.work(), desk.settings, Claude(), desk.prices)
+    job.start()
+    assert job.join(20)
+    assert claude.asked == []
