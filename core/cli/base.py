@@ -91,11 +91,17 @@ def corpus_of(collection: str) -> Any:
 
 
 def trace_of(query: str, collection: str, changes: list[str] | None, file: Path | None) -> Any:
+    """A search. A reranker that is paid is asked, and what that costs said before and after."""
     from core.pipeline import search as run
 
     chosen = search_settings(opened(collection), changes, file)
     corpus = corpus_of(collection)
-    trace = run(corpus, query, chosen)
+    trace = run(corpus, query, chosen, pay=False)
+    if (held := trace.record.reranked) and held.held:
+        typer.echo(f"note: {held.failed}; asking now", err=True)
+        trace = run(corpus, query, chosen)
+        asked = trace.record.reranked or held
+        typer.echo(f"note: reranked for ${asked.dollars:.6f}; {asked.failed or asked.note}", err=True)
     for note in corpus.notes:
         typer.echo(f"note: {note}", err=True)
     return trace

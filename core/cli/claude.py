@@ -104,7 +104,7 @@ def contexts(
             lines += [
                 f"{end.done:,} of {end.total:,} written: {end.state} {end.reason}".rstrip(),
                 *(f"{one.name} {one.start}–{one.end}: {one.reason}" for one in end.failed),
-                "cost: not known" if end.dollars is None else f"cost: ${end.dollars:.4f}",
+                _spent(end.dollars),
                 *end.notes,
             ]
             if chosen != store.settings().index:
@@ -134,7 +134,7 @@ def answer(
         inquiry = from_trace(trace_of(question, collection, changes, settings), model, passages)
         kept, prices = AnswerStore(store.folder), load_prices()
         given = kept.find(inquiry.key)
-        if given is None or given.state != "whole":
+        if given is None:
             if missing := missing_key():
                 raise LlmError(missing, "key")
             expected = estimate(inquiry, prices, rough_prompt(inquiry)).dollars
@@ -143,9 +143,7 @@ def answer(
             *_, given = ask(inquiry, kept, Claude(retries=1), prices, expected)
         else:
             typer.echo("this answer was paid for before", err=True)
-    assert given is not None
-    spent = "cost not known" if given.dollars is None else f"${given.dollars:.4f}"
-    lines = [as_text(given), "", f"{given.state} {given.note}".strip() + f", {spent}"]
+    lines = [as_text(given), "", f"{given.state} {given.note}".strip() + f", {_spent(given.dollars)}"]
     show(asdict(given), as_json, "\n".join(lines))
 
 
@@ -155,13 +153,15 @@ def _spans(documents: Any, chosen: Any) -> list[list[tuple[int, int]]]:
     from core.vectors_cache import embed_all, shared_cache
 
     embedder, cache = load_embedder(chosen.model), shared_cache()
-    return [
-        split(
-            document, chosen.chunking, embedder.count_tokens,
-            lambda texts: embed_all(texts, embedder, cache),
-        )
-        for document in documents
-    ]  # fmt: skip
+
+    def embed(texts: Any) -> Any:
+        return embed_all(texts, embedder, cache)
+
+    return [split(one, chosen.chunking, embedder.count_tokens, embed) for one in documents]
+
+
+def _spent(dollars: float | None) -> str:
+    return "cost: not known" if dollars is None else f"cost: ${dollars:.4f}"
 
 
 def _priced(how: str, dollars: Any) -> str:

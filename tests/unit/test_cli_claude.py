@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from core.cli import app
 from core.collection import open_collection
 from core.settings import ContextSettings
 from tests.claude_server import ClaudeServer, Fault
@@ -81,3 +84,20 @@ def test_without_a_key_it_says_what_to_set(files: Path, monkeypatch: pytest.Monk
     add(files)
     told = run("answer", "which kit?", "-c", "Mine", code=1)
     assert "ANTHROPIC_API_KEY" in told
+
+
+def test_a_paid_reranker_says_its_cost_before_and_after(
+    files: Path,  # noqa: F811
+    claude: ClaudeServer,
+) -> None:
+    add(files)
+    claude.write = lambda body: '{"order": [2, 1, 3]}'
+    words = ["search", "pump", "-c", "Mine", "--set", "two_stage=false", "--set", "rerank=claude"]
+    told = CliRunner().invoke(app, words).stderr
+    before, after = (line for line in told.splitlines() if "note: " in line)
+    assert "texts would cost about $0.00" in before
+    assert re.search(r"reranked for \$0\.00\d*[1-9]", after)
+    assert len(claude.asked) == 1
+    again = CliRunner().invoke(app, words).stderr
+    assert "would cost" not in again  # its scores were kept
+    assert len(claude.asked) == 1
