@@ -15,11 +15,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from core.corpus import Corpus
 from core.evaluation.fates import LOSSES, Asked, Fate, fates
-from core.evaluation.judgements import EvaluationError
+from core.evaluation.golden import golden_chunks
+from core.evaluation.judgements import EvaluationError, GoldenQuery
 from core.explanation import stage_title
+from core.pipeline import search
+from core.protocols import Progress
+from core.settings import SearchSettings
 
-__all__ = ["LOSSES", "Bar", "Ceiling", "Fate", "Funnel", "Spans", "fates"]
+__all__ = ["LOSSES", "Bar", "Ceiling", "Fate", "Funnel", "Spans", "fates", "measure_funnel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +102,14 @@ class Funnel:
     def of(cls, fates: Iterable[Fate]) -> Funnel:
         """The funnel of what `fates` gave for all queries of a set, one after the other.
 
-        Raises EvaluationError when there are none, or when they were told for different k.
+        Raises EvaluationError when there are none, when they were told for different k, or when two
+        queries have one id.
         """
         every = tuple(fates)
-        asked = tuple({fate.asked.query: fate.asked for fate in every}.values())
+        asked = _asked(every)
+        twice = [one for one, times in Counter(one.query for one in asked).items() if times > 1]
+        if twice:
+            raise EvaluationError(f"two golden queries have the id {twice[0]!r}; give each its own")
         ks = sorted({one.k for one in asked})
         if len(ks) != 1:
             raise EvaluationError(
@@ -145,7 +154,7 @@ class Funnel:
     @cached_property
     def ceiling(self) -> Ceiling | None:
         """The first stage's ceiling; None where items play no part for some query."""
-        asked = list({fate.asked.query: fate.asked for fate in self.fates}.values())
+        asked = _asked(self.fates)
         curves = [one.searched for one in asked if one.searched is not None]
         if len(curves) < len(asked):
             return None
@@ -168,6 +177,38 @@ class Funnel:
             chunks / len(asked),
             asked[0].items,
         )
+
+
+def measure_funnel(
+    corpus: Corpus,
+    queries: Sequence[GoldenQuery],
+    settings: SearchSettings | None = None,
+    k: int | None = None,
+    progress: Progress | None = None,
+    pay: bool = False,
+) -> Funnel:
+    """Search for every query that has evidence, and gather what became of it; `k` is the settings' own
+    when None.
+
+    `progress(done, total)` hears of queries, and may raise `Stopped`. A reranker that costs is asked with
+    `pay` only; without, one that has no scores is off. Raises EvaluationError as `fates` and `Funnel.of`.
+    """
+    chosen = settings or SearchSettings()
+    asked = [query for query in queries if query.answerable]
+    told: list[Fate] = []
+    for number, query in enumerate(asked):
+        if progress:
+            progress(number, len(asked))
+        trace = search(corpus, query.text, chosen, pay=pay)
+        told += fates(trace, golden_chunks(corpus, query), query, k or chosen.k)
+    if progress:
+        progress(len(asked), len(asked))
+    return Funnel.of(told)
+
+
+def _asked(every: Iterable[Fate]) -> tuple[Asked, ...]:
+    """The queries of fates, each once, in order."""
+    return tuple(dict.fromkeys(fate.asked for fate in every))
 
 
 def _weight(fates: Sequence[Fate], queries: int) -> float:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from math import log10
 
-import plotly.graph_objects as go
-
 from core.explanation import stage_title
+from core.report.plots import Figure
 from core.report.tables import chunk_hue, chunk_label, flow_rows, flow_stages
 from core.trace import Trace
 
@@ -26,7 +25,7 @@ def flow_positions(trace: Trace, top: int = 8, selected: int | None = None) -> l
     return list(found)
 
 
-def rank_flow(trace: Trace, top: int = 8, selected: int | None = None) -> go.Figure:
+def rank_flow(trace: Trace, top: int = 8, selected: int | None = None) -> Figure:
     """One line for each chunk from stage to stage, rank 1 on top, on a logarithmic scale.
 
     A chunk that falls out ends in a cross. Ranks and stages are those of `tables.flow_rows`.
@@ -34,7 +33,7 @@ def rank_flow(trace: Trace, top: int = 8, selected: int | None = None) -> go.Fig
     stages = flow_stages(trace)
     titles = [stage_title(stage.name) for stage in stages]
     positions = flow_positions(trace, top, selected)
-    figure = go.Figure()
+    figure = Figure()
     deepest = 1
     for row in flow_rows(trace, positions):
         position, chosen = row["position"], row["position"] == selected
