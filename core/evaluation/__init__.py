@@ -1,5 +1,6 @@
 """How good a search is, against golden queries: evidence as spans, recall@k at every stage."""
 
+from core.evaluation.forms import ImportedSet, read_judgements
 from core.evaluation.golden import Golden, golden_chunks, golden_pieces
 from core.evaluation.judgements import (
     EvaluationError,
@@ -8,7 +9,6 @@ from core.evaluation.judgements import (
     Judgements,
     Unlocated,
     locate,
-    read_judgements,
 )
 from core.evaluation.runner import Measured, StageRanks, measure
 from core.evaluation.store import Added, Draft, JudgementStore, open_judgements
@@ -20,6 +20,7 @@ __all__ = [
     "Evidence",
     "Golden",
     "GoldenQuery",
+    "ImportedSet",
     "JudgementStore",
     "Judgements",
     "Measured",

@@ -189,12 +189,13 @@ class TestReading:
         assert queries["q"].evidence == (Evidence("d1", 0, 5, 3),)
         assert "again" in problems[0]
 
-    def test_grade_0_is_no_evidence(self) -> None:
+    def test_grade_0_is_rejected(self) -> None:
         queries, problems = read(
             {"id": "q", "query": "?", "document": "a.txt", "quote": "Alpha", "grade": 0}
         )
         assert not queries["q"].answerable
-        assert "graded 0" in problems[0]
+        assert queries["q"].rejected == (Evidence("d1", 0, 5, 0),)
+        assert problems == ()
 
     def test_nothing_to_read_is_an_error(self) -> None:
         with pytest.raises(EvaluationError, match=r"no golden query could be read.*line 1: broken JSON"):

@@ -1,0 +1,255 @@
+"""What all forms share: rows become queries, and what they name is looked for in the documents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from core.documents import Documents
+from core.evaluation.judgements import (
+    EvaluationError,
+    Evidence,
+    GoldenQuery,
+    Judgements,
+    Unlocated,
+    even,
+    locate_among,
+    shown,
+)
+from core.loading.clean import safe_name
+from core.types import Document
+
+_NAMED = 50  # that a problem lists; all of them stay with their queries
+_IDS = ("_id", "id", "docno", "doc_id", "docid", "document_id", "uuid")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSet:
+    """A set as it was read: its documents, or those it was read against, and its golden queries."""
+
+    documents: tuple[Document, ...]
+    judgements: Judgements
+    form: str
+
+
+@dataclass
+class Draft:
+    """A query that is being collected."""
+
+    id: str
+    text: str
+    evidence: dict[tuple[str, int, int], Evidence] = field(default_factory=dict)
+    unlocated: list[Unlocated] = field(default_factory=list)
+
+
+class Collector:
+    """Collects rows into queries by id; a query without one is found again by its words."""
+
+    def __init__(self, documents: Documents) -> None:
+        self.drafts: dict[str, Draft] = {}
+        self.problems: list[str] = []
+        self._documents = documents
+        self._ids: dict[str, str] = {}  # words of a query that came without an id → the id it got
+        self._missing: Counter[str] = Counter()
+        self._places: dict[str, list[int]] = {}
+        for at, name in enumerate(documents.names):
+            self._places.setdefault(name, []).append(at)
+        self._places |= {one: [at] for at, one in enumerate(documents.ids)}
+        self._by_metadata: dict[str, list[int]] | None = None
+        self._document = lru_cache(maxsize=32)(documents.__getitem__)
+        self._length = lru_cache(maxsize=None)(lambda at: len(documents[at].text))
+
+    def query(self, where: str, text: object, id: object = None, fallback: str = "") -> Draft | None:
+        """The query of these words and this id; None, and a problem, when it is blank or its id another's."""
+        if not isinstance(text, str) or not text.strip():
+            self.problems.append(f'{where}: no object with a text "query"; the line is left out')
+            return None
+        name = self._ids.setdefault(text, fallback or where) if id is None else str(id)
+        draft = self.drafts.setdefault(name, Draft(name, text))
+        if draft.text != text:
+            self.problems.append(
+                f"{where}: the id {name} is that of another query; the line is left out"
+            )
+            return None
+        return draft
+
+    def take(
+        self, where: str, draft: Draft, facts: Mapping[str, Any], lenient: bool = False
+    ) -> Evidence | None:
+        """Add a judgement with the fields `document`, `quote`, `start`, `end`, `grade`, `whole`, `copies`.
+
+        `lenient`: a quote that does not lie where it is said to lie is looked for in the document.
+        """
+        try:
+            found = self._evidence(facts, lenient)
+        except EvaluationError as error:
+            self._lose(draft, facts, str(error))
+            self.problems.append(f"{where}, query {draft.id}: {error}")
+            return None
+        self._add(where, draft, found)
+        return found
+
+    def take_whole(self, where: str, draft: Draft, document: str, grade: int) -> None:
+        """Add the judgement of a document as a whole; documents that are not here are named together."""
+        try:
+            found = self._whole(document, grade)
+        except EvaluationError as error:
+            self._lose(draft, {"document": document, "whole": True, "grade": grade}, str(error))
+            self._missing[str(error)] += 1
+            return
+        self._add(where, draft, found)
+
+    def judgements(self) -> Judgements:
+        """All that was collected. Raises EvaluationError when that is not one query."""
+        problems = [*self.problems, *self._said_missing()]
+        if not self.drafts:
+            raise EvaluationError(
+                'no golden query could be read: give lines like {"query": "…", "document": "…", '
+                '"quote": "…"}' + "".join(f"; {problem}" for problem in problems[:3])
+            )
+        queries = tuple(
+            GoldenQuery(
+                one.id,
+                one.text,
+                tuple(found for found in one.evidence.values() if found.grade),
+                tuple(one.unlocated),
+                tuple(found for found in one.evidence.values() if not found.grade),
+            )
+            for one in self.drafts.values()
+        )
+        return Judgements(queries, tuple(problems))
+
+    def places(self, name: str) -> list[int]:
+        """Where among the documents those are that are meant by an id, a name, a path or a stored id."""
+        # A name as the file system gave it may be in another Unicode form than the one that is kept.
+        for one in (name, safe_name(name), safe_name(name.replace("\\", "/").rpartition("/")[2])):
+            if found := self._places.get(one):
+                return found
+        if self._by_metadata is None:
+            self._by_metadata = {}
+            for at in range(len(self._documents)):
+                told = self._documents[at].metadata
+                for key in _IDS:
+                    if key in told:
+                        value = told[key]
+                        whole = isinstance(value, float) and value.is_integer()
+                        self._by_metadata.setdefault(str(int(value) if whole else value), []).append(at)  # type: ignore[arg-type]
+        return self._by_metadata.get(name, [])
+
+    def _lose(self, draft: Draft, facts: Mapping[str, Any], reason: str) -> None:
+        start, end, grade = facts.get("start"), facts.get("end"), facts.get("grade", 1)
+        if grade == 0:
+            return  # nothing that is looked for is lost; the problem names it
+        draft.unlocated.append(
+            Unlocated(
+                str(facts.get("document", "")),
+                str(facts.get("quote") or ""),
+                reason,
+                grade if type(grade) is int and grade > 0 else 1,
+                (start, end) if type(start) is int and type(end) is int else None,
+                facts.get("whole") is True,
+            )
+        )
+
+    def _add(self, where: str, draft: Draft, found: Evidence) -> None:
+        key = (found.document_id, found.start, found.end)
+        if key in draft.evidence:
+            self.problems.append(f"{where}, query {draft.id}: the same evidence again; kept once")
+            found = max(found, draft.evidence[key], key=lambda one: one.grade)
+        draft.evidence[key] = found
+
+    def _evidence(self, facts: Mapping[str, Any], lenient: bool) -> Evidence:
+        named, grade = facts.get("document"), facts.get("grade", 1)
+        if type(grade) is not int:
+            raise EvaluationError(f"the grade is {grade!r}; give a whole number")
+        places = self.places(str(named))
+        if not places:
+            raise EvaluationError(f"there is no document {named!r}; give the id or the name of one")
+        quote, span = facts.get("quote"), (facts.get("start"), facts.get("end"))
+        if quote is not None and not isinstance(quote, str):
+            raise EvaluationError(f"the quote is {quote!r}; give a text")
+        if facts.get("whole") is True:
+            return self._whole(str(named), grade)
+        if span != (None, None):
+            try:
+                found = self._at_span(str(named), places, span, quote, grade)
+            except EvaluationError:
+                if not lenient or not quote:
+                    raise
+                found = self._at_quote(str(named), places, quote, grade)
+        elif quote is None:
+            raise EvaluationError("neither a quote nor start and end; give one of them")
+        else:
+            found = self._at_quote(str(named), places, quote, grade)
+        copies = facts.get("copies")
+        if not isinstance(copies, list):
+            return found
+        also = [
+            self._evidence({**one, "copies": None}, lenient) for one in copies if isinstance(one, dict)
+        ]
+        return replace(found, copies=tuple((one.document_id, one.start, one.end) for one in also))
+
+    def _at_quote(self, named: str, places: Sequence[int], quote: str, grade: int) -> Evidence:
+        documents = [self._document(at) for at in places]
+        at, start, end = locate_among(quote, documents, named)
+        return Evidence(documents[at].id, start, end, grade)
+
+    def _whole(self, named: str, grade: int) -> Evidence:
+        places = self.places(named)
+        if not places:
+            raise EvaluationError(f"there is no document {named!r}; give the id or the name of one")
+        if len(places) > 1:
+            raise EvaluationError(f"{len(places)} documents are called {named}; give the id of one")
+        length = self._length(places[0])
+        if not length:
+            raise EvaluationError(f"the document {named} has no text")
+        return Evidence(self._documents.ids[places[0]], 0, length, grade)
+
+    def _at_span(
+        self, named: str, places: Sequence[int], span: tuple[Any, Any], quote: str | None, grade: int
+    ) -> Evidence:
+        if len(places) > 1:
+            raise EvaluationError(
+                f"{len(places)} documents are called {named}; give the id of the one in which "
+                f"{span[0]}-{span[1]} lies"
+            )
+        document = self._document(places[0])
+        start, end = span
+        if type(start) is not int or type(end) is not int:
+            raise EvaluationError(f"start {start!r} and end {end!r} are no whole numbers")
+        found = Evidence(document.id, start, end, grade)
+        if end > len(document.text):
+            raise EvaluationError(
+                f"{start}-{end} is outside {named}, which has {len(document.text):,} characters"
+            )
+        if quote is not None and even(document.text[start:end]) != even(quote):
+            raise EvaluationError(
+                f"{start}-{end} of {named} reads {shown(document.text[start:end])}, not {shown(quote)}; "
+                "give the quote alone to have it looked for"
+            )
+        return found
+
+    def _said_missing(self) -> list[str]:
+        if not self._missing:
+            return []
+        listed = [
+            f"{reason} ({times})" if times > 1 else reason
+            for reason, times in self._missing.most_common(_NAMED)
+        ]
+        more = f"; and {len(self._missing) - _NAMED} more" if len(self._missing) > _NAMED else ""
+        return [
+            f"{sum(self._missing.values())} judgements of whole documents cannot be located, and count as "
+            f"not found: {'; '.join(listed)}{more}"
+        ]
+
+
+def listed(names: Counter[str]) -> str:
+    """Names with how often they came, as a problem lists them."""
+    shown_names = [
+        f"{name} ({times})" if times > 1 else name for name, times in names.most_common(_NAMED)
+    ]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(shown_names) + more
