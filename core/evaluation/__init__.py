@@ -1,6 +1,6 @@
 """How good a search is, against golden queries: evidence as spans, recall@k at every stage."""
 
-from core.evaluation.forms import ImportedSet, read_judgements
+from core.evaluation.forms import FORMS, ImportedSet, read_files, read_judgements, read_set
 from core.evaluation.golden import Golden, golden_chunks, golden_pieces
 from core.evaluation.judgements import (
     EvaluationError,
@@ -14,6 +14,7 @@ from core.evaluation.runner import Measured, StageRanks, measure
 from core.evaluation.store import Added, Draft, JudgementStore, open_judgements
 
 __all__ = [
+    "FORMS",
     "Added",
     "Draft",
     "EvaluationError",
@@ -31,5 +32,7 @@ __all__ = [
     "locate",
     "measure",
     "open_judgements",
+    "read_files",
     "read_judgements",
+    "read_set",
 ]

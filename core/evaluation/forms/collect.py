@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,9 +77,7 @@ class Collector:
             return None
         return draft
 
-    def take(
-        self, where: str, draft: Draft, facts: Mapping[str, Any], lenient: bool = False
-    ) -> Evidence | None:
+    def take(self, where: str, draft: Draft, facts: Mapping[str, Any], lenient: bool = False) -> None:
         """Add a judgement with the fields `document`, `quote`, `start`, `end`, `grade`, `whole`, `copies`.
 
         `lenient`: a quote that does not lie where it is said to lie is looked for in the document.
@@ -86,11 +85,14 @@ class Collector:
         try:
             found = self._evidence(facts, lenient)
         except EvaluationError as error:
-            self._lose(draft, facts, str(error))
-            self.problems.append(f"{where}, query {draft.id}: {error}")
-            return None
-        self._add(where, draft, found)
-        return found
+            self.lose(where, draft, facts, str(error))
+        else:
+            self._add(where, draft, found)
+
+    def lose(self, where: str, draft: Draft, facts: Mapping[str, Any], reason: str) -> None:
+        """Keep a judgement without a place, and name it."""
+        self._lose(draft, facts, reason)
+        self.problems.append(f"{where}, query {draft.id}: {reason}")
 
     def take_whole(self, where: str, draft: Draft, document: str, grade: int) -> None:
         """Add the judgement of a document as a whole; documents that are not here are named together."""
@@ -253,3 +255,19 @@ def listed(names: Counter[str]) -> str:
     ]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(shown_names) + more
+
+
+def file_names(documents: Documents) -> dict[str, str]:
+    """A file name without ending for each document id: no path, none twice."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for identity, name in zip(documents.ids, documents.names, strict=True):
+        stem = name.replace("\\", "/").rpartition("/")[2]
+        stem = re.sub(r"[^\w. -]", "_", stem.rpartition(".")[0] or stem).strip(". ") or "document"
+        number, made = 1, stem
+        while made.casefold() in taken:
+            number += 1
+            made = f"{stem}-{number}"
+        taken.add(made.casefold())
+        names[identity] = made
+    return names

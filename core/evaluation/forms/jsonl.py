@@ -7,10 +7,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from core.documents import Documents
-from core.evaluation.forms.collect import Collector
+from core.documents import Documents, ListedDocuments
+from core.evaluation.forms import corpora
+from core.evaluation.forms.collect import Collector, ImportedSet
 from core.evaluation.forms.files import Files
-from core.evaluation.judgements import Evidence, GoldenQuery, Judgements, Unlocated, matches
+from core.evaluation.judgements import (
+    EvaluationError,
+    Evidence,
+    GoldenQuery,
+    Judgements,
+    Unlocated,
+    matches,
+)
 from core.types import Document
 
 _FIELDS = {"document", "quote", "start", "end"}
@@ -56,6 +64,32 @@ def take(collector: Collector, where: str, row: Mapping[str, Any], fallback: str
         evidence = [row] if _FIELDS & row.keys() else []
     for one in evidence if isinstance(evidence, list) else [evidence]:
         collector.take(where, draft, one if isinstance(one, Mapping) else {"quote": one})
+
+
+def detect(files: Files) -> bool:
+    return bool(_own(files))
+
+
+def read_form(files: Files, documents: Documents | None) -> ImportedSet:
+    """The set of one such file; its documents are all other files of the folder."""
+    (name, *others), problems = _own(files) or [""], list[str]()
+    if not name:
+        raise EvaluationError("no file has lines with a query; choose the form that the files are in")
+    made = corpora.beside(files, name, problems) if documents is None else []
+    judged = read(files, name, ListedDocuments(made) if documents is None else documents)
+    problems += [f"{other} is left out: {name} is read" for other in others]
+    return ImportedSet(tuple(made), Judgements(judged.queries, (*problems, *judged.problems)), "JSONL")
+
+
+def _own(files: Files) -> list[str]:
+    """The files whose first line is a query, in the folder itself before those below it."""
+    found = [name for name in files.ending(".jsonl", ".ndjson") if _is_query(files.peek(name))]
+    return sorted(found, key=lambda name: name.count("/"))
+
+
+def _is_query(text: str) -> bool:
+    line = next(filter(str.strip, text.split("\n")), "")
+    return line.lstrip().startswith("{") and '"query":' in line.replace(" ", "")
 
 
 def write(judgements: Judgements, documents: Documents) -> dict[str, str]:

@@ -1,0 +1,92 @@
+"""BEIR: corpus.jsonl, queries.jsonl and qrels as a table, in the folder or in its qrels/.
+
+Whole documents are judged. Thakur et al., "BEIR" (2021).
+"""
+
+from __future__ import annotations
+
+import json
+
+from core.documents import Documents, ListedDocuments
+from core.evaluation.forms import corpora, qrels
+from core.evaluation.forms.collect import ImportedSet
+from core.evaluation.forms.files import Files, rows
+from core.evaluation.judgements import EvaluationError, Judgements
+
+_SPLITS = ("test", "dev", "train")
+
+
+def detect(files: Files) -> bool:
+    return bool(files.called("queries.jsonl") and _qrels(files))
+
+
+def read(files: Files, documents: Documents | None) -> ImportedSet:
+    """Of several splits test is read, else dev. Raises EvaluationError without queries or documents."""
+    problems: list[str] = []
+    made: list = []
+    if documents is None:
+        corpus = files.called("corpus.jsonl")
+        if not corpus:
+            raise EvaluationError("there is no corpus.jsonl; put it beside queries.jsonl")
+        made = corpora.of_records(files, corpus, problems)
+    queries: dict[str, str] = {}
+    name = files.called("queries.jsonl")
+    for number, row in rows(files, name, problems):
+        identity, text = row.get("_id", row.get("id")), row.get("text")
+        if identity is None or not isinstance(text, str):
+            problems.append(f"{name}, line {number}: no _id or no text; the line is left out")
+        elif str(identity) in queries:
+            problems.append(
+                f"{name}, line {number}: the id {identity} comes twice; the second is left out"
+            )
+        else:
+            queries[str(identity)] = text
+    found = _qrels(files)
+    problems += [f"{other} is left out: {found[0]} is read" for other in found[1:]]
+    judged = qrels.judge(
+        qrels.lines(files, found[0], problems),
+        queries,
+        ListedDocuments(made) if documents is None else documents,
+        problems,
+        found[0],
+        all_queries=len(found) == 1,
+    )
+    return ImportedSet(tuple(made), judged, "BEIR")
+
+
+def write(judgements: Judgements, documents: Documents) -> dict[str, str]:
+    """The three files. Spans become judgements of their whole documents: this form has no others."""
+    corpus = "".join(
+        _line(_id=one.id, title=one.title, text=one.text)
+        for one in (documents[at] for at in range(len(documents)))
+    )
+    queries = "".join(_line(_id=query.id, text=query.text) for query in judgements.queries)
+    judged = "".join(
+        f"{query}\t{document}\t{grade}\n"
+        for query, document, grade in qrels.graded(judgements)
+        if not set("\t\n\r") & set(query + document)
+    )
+    return {
+        "corpus.jsonl": corpus,
+        "queries.jsonl": queries,
+        "qrels/test.tsv": "query-id\tcorpus-id\tscore\n" + judged,
+    }
+
+
+def _qrels(files: Files) -> list[str]:
+    """The files with judgements, the one to read first."""
+    found = [
+        name
+        for name in files.ending(".tsv", ".txt", ".qrels")
+        if "qrels" in name.lower() and not qrels.has_four(files.peek(name))
+    ]
+
+    def order(name: str) -> tuple[int, str]:
+        stem = name.lower().rpartition("/")[2].rpartition(".")[0]
+        return (_SPLITS.index(stem) if stem in _SPLITS else -1), name
+
+    return sorted(found, key=order)
+
+
+def _line(**fields: str) -> str:
+    return json.dumps(fields, ensure_ascii=False) + "\n"

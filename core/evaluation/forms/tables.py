@@ -1,0 +1,125 @@
+"""CSV with the columns of our own form: query, document, quote, start, end, grade, and id if there is one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from core.documents import Documents, ListedDocuments
+from core.evaluation.forms import corpora
+from core.evaluation.forms.collect import Collector, ImportedSet
+from core.evaluation.forms.files import Files
+from core.evaluation.forms.jsonl import Rows
+from core.evaluation.judgements import EvaluationError, Judgements
+
+COLUMNS = ("id", "query", "document", "quote", "start", "end", "grade", "whole")
+_DELIMITERS = (",", ";", "\t", "|")
+# What a spreadsheet would run as a formula; apostrophes before it are counted, so that reading undoes writing.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_WHOLE = re.compile(r"[+-]?\d{1,15}(?:\.0*)?")
+
+
+def detect(files: Files) -> bool:
+    return bool(_own(files))
+
+
+def read_form(files: Files, documents: Documents | None) -> ImportedSet:
+    """The set of one such table; its documents are all other files of the folder."""
+    (name, *others), problems = _own(files) or [""], list[str]()
+    if not name:
+        raise EvaluationError(f"no table has a column query; name its columns {', '.join(COLUMNS[1:7])}")
+    made = corpora.beside(files, name, problems) if documents is None else []
+    judged = read(files, name, ListedDocuments(made) if documents is None else documents)
+    problems += [f"{other} is left out: {name} is read" for other in others]
+    return ImportedSet(tuple(made), Judgements(judged.queries, (*problems, *judged.problems)), "CSV")
+
+
+def _own(files: Files) -> list[str]:
+    found = [name for name in files.ending(".csv", ".tsv") if delimiter_of(_header(files, name))]
+    return sorted(found, key=lambda name: name.count("/"))
+
+
+def _header(files: Files, name: str) -> str:
+    return files.peek(name).partition("\n")[0].strip("\r")
+
+
+def delimiter_of(header: str) -> str:
+    """The delimiter under which the header has a column `query`; "" when there is none."""
+    for one in _DELIMITERS:
+        if "query" in [name.strip().lower() for name in next(csv.reader([header], delimiter=one), [])]:
+            return one
+    return ""
+
+
+def table(files: Files, name: str, delimiter: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Rows of a CSV file by lower-case column, with the number of the line on which each ends.
+
+    Raises EvaluationError when quoting is broken.
+    """
+    csv.field_size_limit(2**31 - 1)  # a cell may be a whole document
+    reader = csv.DictReader(io.StringIO(files.text(name), newline=""), delimiter=delimiter)
+    try:
+        for row in reader:
+            yield (
+                reader.line_num,
+                {key.strip().lower(): cell or "" for key, cell in row.items() if isinstance(key, str)},
+            )
+    except csv.Error as error:
+        raise EvaluationError(f"{name}, line {reader.line_num}: {error}; save the table anew") from None
+
+
+def read(files: Files, name: str, documents: Documents) -> Judgements:
+    """Golden queries of one table. Raises EvaluationError when no row can be read."""
+    collector = Collector(documents)
+    for number, row in table(files, name, delimiter_of(_header(files, name))):
+        where = f"line {number}"
+        if not any(cell.strip() for cell in row.values()):
+            continue
+        facts = {key: _plain(cell) for key, cell in row.items() if cell.strip()}
+        draft = collector.query(where, facts.get("query", ""), facts.get("id"), str(number))
+        if draft is None:
+            continue
+        for key in ("start", "end", "grade"):
+            if key in facts:
+                facts[key] = _number(facts[key])
+        facts["whole"] = str(facts.get("whole", "")).strip().lower() in ("true", "1", "yes")
+        if facts["whole"] or {"document", "quote", "start", "end"} & facts.keys():
+            collector.take(where, draft, facts)
+    return collector.judgements()
+
+
+def write(judgements: Judgements, documents: Documents) -> dict[str, str]:
+    """One table with a row for each judgement; a query without any has a row of its own.
+
+    Cells that a spreadsheet would run as formulas begin with an apostrophe, which reading takes away.
+    Copies are left out: they have no column.
+    """
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, restval="", extrasaction="ignore", lineterminator="\r\n")
+    writer.writeheader()
+    made = Rows(documents)
+    for query in judgements.queries:
+        for row in list(made.of(query)) or [{}]:
+            whole: dict[str, Any] = {"id": query.id, "query": query.text, **row}
+            if whole.get("whole"):
+                whole["whole"] = "true"
+            writer.writerow(
+                {key: _safe(cell) if isinstance(cell, str) else cell for key, cell in whole.items()}
+            )
+    return {"judgements.csv": out.getvalue()}
+
+
+def _safe(cell: str) -> str:
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def _plain(cell: str) -> Any:
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def _number(cell: str) -> Any:
+    """A whole number where the cell is one, else the cell, for the message that names it."""
+    return int(float(cell)) if _WHOLE.fullmatch(cell.strip()) else cell
