@@ -20,9 +20,9 @@ from pages.ui.frame import frame
 from pages.ui.index_bar import ask as ask_for_index
 from pages.ui.index_bar import index_bar
 from pages.ui.keep import keep_settings, keep_trace
-from pages.ui.plain import plain
+from pages.ui.plain import plain, sentence
 from pages.ui.rank_columns import rank_columns
-from pages.ui.searching import current_trace, indexes_of, signals_of
+from pages.ui.searching import current_trace, indexes_of, needed_key, signals_of
 from pages.ui.suggest import is_sample, suggestions
 from pages.ui.why import chunk_search, item_chunks, why
 
@@ -209,11 +209,20 @@ def _offer(trace: Trace) -> None:
     if trace.settings.rerank == "none" or asked is None or not asked.failed:
         return
     if not asked.held:
-        draw.notice(f"Not reranked: {asked.failed}. The order before it is shown.", "warning")
+        draw.notice(
+            f"Not reranked: {asked.failed.rstrip('.')}. The order before it is shown.", "warning"
+        )
         return
+    needed = needed_key(trace.settings)
     with st.container(horizontal=True, vertical_alignment="center", key="rerank_offer"):
-        draw.notice(f"{asked.failed[0].upper()}{asked.failed[1:]}.", "info")
-        if st.button("Rerank now", key="rerank_now", type="primary", on_click=state.pay_once):
+        draw.notice(f"{sentence(asked.failed)} {needed}".strip(), "info")
+        if st.button(
+            "Rerank now",
+            key="rerank_now",
+            type="primary",
+            disabled=bool(needed),
+            on_click=state.pay_once,
+        ):
             st.rerun()  # out of the fragment: the search is done by the page
 
 

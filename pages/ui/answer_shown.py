@@ -18,7 +18,7 @@ from pages.ui import answer_state, draw, state
 from pages.ui.answer_prices import dollars
 from pages.ui.answer_view import draw_answer
 from pages.ui.listing import documents_of
-from pages.ui.plain import counted
+from pages.ui.plain import counted, sentence
 
 _LOOK = 0.3  # seconds between two looks at an answer that is being written
 _LISTED = 50
@@ -48,7 +48,7 @@ def shown(collection: Collection) -> None:
         if job.answer is not None:
             _final(collection, job.answer)
         draw.notice(
-            f"{_sentence(str(job.error))} Nothing is lost: the question can be asked again.", "error"
+            f"{sentence(str(job.error))} Nothing is lost: the question can be asked again.", "error"
         )
     elif job.answer is not None:
         _final(collection, job.answer)
@@ -86,7 +86,7 @@ def _final(collection: Collection, answer: Answer) -> None:
     if answer.parts:
         draw_answer(answer, _find(collection), state.document_link)
     if answer.note:
-        draw.notice(_sentence(answer.note), "warning")
+        draw.notice(sentence(answer.note), "warning")
     draw.text(_facts(answer), "rs-quiet")
     _sent(collection, answer)
 
@@ -236,7 +236,3 @@ def _delete(collection: Collection, place: int) -> None:
         AnswerStore(collection.folder).forget(place)
     except RankscopeError as error:
         answer_state.say(str(error))
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?", "…")) else ".")

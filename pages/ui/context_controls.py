@@ -14,6 +14,7 @@ from core.settings import CONTEXT_WRITERS, PAID_WRITERS, ContextSettings, IndexS
 from pages.ui import draw, state
 from pages.ui.answer_prices import priced_models
 from pages.ui.number import show
+from pages.ui.plain import sentence
 
 _SPECS = {spec.name: spec for spec in fields(ContextSettings)}
 _WRITERS = {"none": "None", "headings": "Headings", "claude": "Claude", "endpoint": "Own endpoint"}
@@ -34,7 +35,7 @@ def context_controls() -> IndexSettings:
         on_change=_choose_writer,
         help=_help("writer"),
     )
-    st.caption(_sentence(CONTEXT_WRITERS[context.writer]))
+    st.caption(sentence(CONTEXT_WRITERS[context.writer]))
     if context.writer == "headings":
         _number("opening", context, step=50)
     elif context.writer in PAID_WRITERS:
@@ -127,10 +128,6 @@ def _help(name: str) -> str:
     default = _SPECS[name].default
     shown = "" if default == "" else f" Default: {default}."
     return _SPECS[name].metadata["help"] + shown
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + "."
 
 
 def _choose_writer() -> None:

@@ -47,7 +47,9 @@ def lab(bench: Bench, compared: Comparison | None, busy: bool) -> Working | None
     """Draw it; gives the work that was asked for (a look at all documents). `busy`: more are being written."""
     st.subheader("Contexts, chunk by chunk", anchor=False)
     if bench.settings.writer in PAID_WRITERS and not _any(bench):
-        st.caption("Each chunk's context is shown here as soon as it is written, to be read and edited.")
+        st.caption("Each context can be read, edited and dropped here once it is written.")
+        if busy:
+            _refresh()
         return None
     only = _only(bench)
     checked = _checked(bench)
@@ -59,7 +61,7 @@ def lab(bench: Bench, compared: Comparison | None, busy: bool) -> Working | None
         help = "Checks every context of the collection, and marks the documents that have flagged ones"
         asked = st.button(label, key="context_check_all", icon=":material/fact_check:", help=help)
         if busy:
-            st.button("Show what has come", key="context_refresh", icon=":material/refresh:")
+            _refresh()
     working = partial(_check_all, bench, st.empty()) if asked else None
     if checked is not None:
         _found(bench, checked)
@@ -98,6 +100,10 @@ def lab(bench: Bench, compared: Comparison | None, busy: bool) -> Working | None
     for one in shown[page * _PAGE : (page + 1) * _PAGE]:
         _card(bench, item, document, one, compared, asked_terms)
     return working
+
+
+def _refresh() -> None:
+    st.button("Show what has come", key="context_refresh", icon=":material/refresh:")
 
 
 def _only(bench: Bench) -> Span | None:

@@ -23,7 +23,7 @@ from pages.ui.context_marks import facts
 from pages.ui.context_plan import say
 from pages.ui.context_work import Bench
 from pages.ui.meter import duration
-from pages.ui.plain import counted
+from pages.ui.plain import counted, sentence
 
 _LOOK = 1.0  # seconds between two looks at a job
 _POLL = 20.0  # at a batch, which takes minutes at least
@@ -66,9 +66,9 @@ def _running(bench: Bench, run: Run) -> None:
             )  # fmt: skip
             draw.text(_who(run), "rs-quiet")
         if now.state == "paused" and now.reason != "paused by you":
-            draw.notice(_sentence(f"Paused: {now.reason}"), "warning")
+            draw.notice(sentence(f"Paused: {now.reason}"), "warning")
         for note in now.notes:
-            draw.notice(_sentence(note), "info")
+            draw.notice(sentence(note), "info")
         _failures(bench, run, now)
 
 
@@ -109,7 +109,7 @@ def _ended(bench: Bench, run: Run) -> None:
     if now.usage.prompt:
         told += f", cache hit rate {now.cache_hit_rate:.0%}"
     if run.draft.context.writer_key != bench.settings.writer_key:
-        told += f" (by {_who(run)})"
+        told += f", by {told_apart(run.draft.context, bench.settings)}"
     with st.container(horizontal=True, vertical_alignment="center", key="context_ended"):
         match "done" if now.done + len(now.failed) == now.total else now.state:
             case "done":
@@ -117,9 +117,9 @@ def _ended(bench: Bench, run: Run) -> None:
             case "stopped":
                 draw.notice(f"Stopped: {told}. The rest can be written whenever you like.", "info")
             case "capped":
-                draw.notice(f"Stopped at the limit: {told}. {_sentence(now.reason)}", "warning")
+                draw.notice(f"Stopped at the limit: {told}. {sentence(now.reason)}", "warning")
             case _:
-                draw.notice(f"Could not go on: {told}. {_sentence(now.reason)}", "error")
+                draw.notice(f"Could not go on: {told}. {sentence(now.reason)}", "error")
         st.button(
             "Close", key="context_close", type="tertiary", on_click=context_desk.put_away, args=(bench.collection,)
         )  # fmt: skip
@@ -189,8 +189,18 @@ def writer_name(settings: ContextSettings) -> str:
     return " ".join(parts)
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".") + "."
+def told_apart(settings: ContextSettings, chosen: ContextSettings) -> str:
+    """A writer in a few words, with what sets it apart from the chosen one where these words are the same."""
+    name = writer_name(settings)
+    if name != writer_name(chosen):
+        return name
+    apart = {
+        "another prompt": settings.prompt.strip() != chosen.prompt.strip(),
+        f"longest context {settings.max_tokens:,}": settings.max_tokens != chosen.max_tokens,
+        f"window {settings.window:,}": settings.window != chosen.window,
+    }
+    listed = ", ".join(told for told, differs in apart.items() if differs)
+    return f"{name} ({listed})" if listed else name
 
 
 # Batches

@@ -12,7 +12,7 @@ from pages.ui.answer_prices import dollars
 from pages.ui.context_controls import use_context
 from pages.ui.context_desk import Forecast
 from pages.ui.context_plan import say
-from pages.ui.context_progress import writer_name
+from pages.ui.context_progress import told_apart, writer_name
 from pages.ui.context_work import Bench
 from pages.ui.plain import counted, plain
 
@@ -117,9 +117,9 @@ def earlier_writers(bench: Bench) -> None:
         if not usable:
             continue
         with st.container(horizontal=True, vertical_alignment="center", key=f"context_earlier_{key}"):
+            by = told_apart(settings, bench.settings)
             draw.notice(
-                f"{counted(usable, 'context')} by {writer_name(settings)} were written before and are kept.",
-                "info",
+                f"{counted(usable, 'context')} by {by} were written before and are kept.", "info"
             )
             st.button(
                 "Choose this writer", key=f"context_use_{key}", on_click=_use, args=(settings,),

@@ -132,13 +132,9 @@ def _part_title(part: str) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    return (
-        f"{value:g}"
-        if isinstance(value, float)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else str(value)
-    )
+    if isinstance(value, float):
+        return f"{value:g}"
+    return f"{value:,}" if isinstance(value, int) else str(value) or "blank"
 
 
 def _number(knob: Knob, key: str, label: str, common: dict[str, Any]) -> None:

@@ -22,3 +22,8 @@ def plain(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """A number with its noun, in the plural where it is not one."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def sentence(text: str) -> str:
+    """A message as a sentence: a capital first, a full stop last."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?", "…")) else ".")

@@ -12,10 +12,11 @@ from core.explanation import stage_title
 from core.pipeline import replay, search
 from core.report.knobs import knobs, value_of
 from core.report.tables import moved, movement_sentence
+from core.reranking import load_reranker
 from core.settings import SearchSettings
 from core.trace import Trace
 from pages.ui import state
-from pages.ui.plain import counted
+from pages.ui.plain import counted, sentence
 
 
 def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace:
@@ -25,8 +26,8 @@ def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace
         with st.spinner("Searching …", show_time=True):
             found = search(corpus, query, settings, pay=pay)
         # Said from the first search on, so that the columns do not move down at the first change.
-        spent = sum(found.record.milliseconds.values()) / 1_000
-        told = f"Searched {counted(len(corpus), 'chunk')} in {spent:.2f} seconds."
+        spent = sum(found.record.milliseconds.values())
+        told = f"Searched {counted(len(corpus), 'chunk')} in {took(spent)}."
         state.set_trace(found, told + _paid(found))
         return found
     held = shown.record.reranked is not None and shown.record.reranked.held
@@ -42,10 +43,22 @@ def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace
         how = f"Searched again, as the recorded search does not cover {', '.join(reason.reasons)}"
     counts = moved(shown, found)
     told = f"{how}: {movement_sentence(counts)}.{_paid(found)}"
-    if not any(counts.values()):
+    asked = found.record.reranked
+    if not any(counts.values()) and not (asked and asked.failed):  # which the page says by itself
         told += why_nothing_moved(shown.settings, settings, signals_of(found), indexes_of(found))
     state.set_trace(found, told, before=shown)
     return found
+
+
+def took(milliseconds: float) -> str:
+    return f"{milliseconds / 1_000:.1f} seconds" if milliseconds >= 1_000 else f"{milliseconds:.1f} ms"
+
+
+def needed_key(settings: SearchSettings) -> str:
+    """A sentence that names the key which the reranker of these settings lacks; blank where it needs none."""
+    reranker = load_reranker(settings)
+    needed = reranker.missing_key() if reranker else ""
+    return sentence(needed) if needed else ""
 
 
 def _paid(found: Trace) -> str:

@@ -268,6 +268,7 @@ def test_progress_is_shown_and_stopped(
     assert "context_pause" in keys(test)
     assert "context_start" not in keys(test)
     assert "cost so far" in shown_text(test)
+    assert "context_refresh" in keys(test)  # before the first has come, too
     test.button(key="context_pause").click().run()
     assert "context_resume" in keys(test)
     other = open_page(PAGE)  # another window finds it, settings and all
@@ -366,6 +367,10 @@ def test_a_prompt_of_ones_own_is_another_writer_and_the_first_is_offered_again(
 
     assert "2 to write" in shown_text(test)
     assert "2 contexts by claude-haiku-5-5 were written before and are kept." in shown_text(test)
+    test.text_area(key="context_prompt").set_value("").run()
+    test.number_input(key="context_max_tokens").set_value(200).run()
+    shown = shown_text(test)
+    assert "2 contexts by claude-haiku-5-5 (longest context 300) were written before" in shown
     test.button(key=f"context_use_{CLAUDE.writer_key}").click().run()
     assert "0 to write" in shown_text(test)
     assert test.text_area(key="context_prompt").value.startswith("Write a short context")

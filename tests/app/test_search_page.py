@@ -21,6 +21,7 @@ from core.settings import ChunkSettings, IndexSettings, SearchSettings, Settings
 from core.trace import Ranking
 from core.types import Chunk
 from pages.ui import resources
+from pages.ui.searching import took
 from tests.app.conftest import add, columns_data, shown_text
 
 Open = Callable[..., AppTest]
@@ -50,13 +51,15 @@ def test_an_empty_collection_says_where_to_add_documents(empty: Collection, open
     assert not page.exception
     assert "No documents yet" in shown_text(page)
     assert "Documents page" in shown_text(page)
-    assert not page.text_input
+    assert "Query" not in [box.label for box in page.text_input]
+    model = next(box for box in page.text_input if box.label == "Reranker's model")
+    assert "Default: blank." in model.help
 
 
 def test_documents_without_an_index_are_indexed_when_asked(waiting: Collection, open_page: Open) -> None:
     page = open_page()
     assert "indexed yet" in shown_text(page)
-    assert not page.text_input
+    assert "Query" not in [box.label for box in page.text_input]
     page.button(key="index_resume").click().run()
     assert not page.exception
     page.text_input(key="query_box").set_value("bearing")
@@ -266,6 +269,7 @@ def test_controls_that_move_nothing_for_one_reason_say_it_once(
         "These move nothing: two stages are off.",  # the item stage
         "Moves nothing: two stages are off.",  # the second stage
         "These move nothing: two stages are off.",  # the score fusion
+        "These move nothing: no reranker is chosen.",
         "These move nothing: vectors are searched exactly.",
     ]
 
@@ -511,3 +515,31 @@ def test_another_collection_starts_afresh(machines: Collection, open_page: Open)
     page.selectbox(key="frame_collection").select("Machines").run()
     assert page.text_input(key="query_box").value == ""
     assert open_collection("Machines") is machines
+
+
+def test_a_reranker_without_its_key_names_it_and_cannot_be_asked(
+    machines: Collection, open_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CO_API_KEY", "COHERE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    page = open_page(q="bearing grease", rerank="cohere")
+    assert page.button(key="rerank_now").disabled
+    assert "Cohere needs a key: set CO_API_KEY or COHERE_API_KEY and start again." in shown_text(page)
+    monkeypatch.setenv("COHERE_API_KEY", "no-real-key")
+    assert not page.run().button(key="rerank_now").disabled
+
+
+def test_a_reranker_that_was_not_asked_is_not_said_to_give_the_same(
+    machines: Collection, open_page: Open
+) -> None:
+    page = open_page(q="bearing grease")
+    page.selectbox(key="set_rerank").select("cohere").run()
+    assert "the results are the same at both values" not in shown_text(page)
+    assert "The reranker cohere is not asked yet: " in shown_text(page)
+
+
+@pytest.mark.parametrize(
+    ("spent", "told"), [(0.46, "0.5 ms"), (999.0, "999.0 ms"), (1420.0, "1.4 seconds")]
+)
+def test_a_search_of_less_than_a_second_is_told_in_milliseconds(spent: float, told: str) -> None:
+    assert took(spent) == told
