@@ -171,15 +171,20 @@ def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
     Benjamini and Hochberg (JRSS B 57, 1995): of the differences called real, at most 5 % are expected not
     to be. It holds for tests that move together, as metrics and stages over the same queries do; Holm's,
     which bounds the chance of a single error, finds next to nothing among the many a page shows.
+    Comparisons without any difference test nothing and are not counted. Intervals stay those of one
+    comparison, so that one may leave out 0 where p, corrected, is no longer below 5 %.
     """
-    if not comparisons:
-        return []
+    tested = [one for one in comparisons if one.ties < one.queries]
+    if not tested:
+        return list(comparisons)
     from scipy.stats import false_discovery_control
 
-    adjusted = false_discovery_control([one.p for one in comparisons], method="bh")
+    adjusted = iter(false_discovery_control([one.p for one in tested], method="bh").tolist())
     return [
-        replace(one, p_corrected=float(p), comparisons=len(comparisons))
-        for one, p in zip(comparisons, adjusted, strict=True)
+        replace(one, p_corrected=next(adjusted), comparisons=len(tested))
+        if one.ties < one.queries
+        else one
+        for one in comparisons
     ]
 
 
