@@ -113,16 +113,15 @@ def span_of(answer: Answer, cited: Cited) -> tuple[str, int, int]:
     return answer.sources[cited.source].document, cited.start, cited.end
 
 
-def marks(answer: Answer, part: Part) -> list[int]:
-    """The numbers of a part's citations, each once, rising."""
-    numbers = numbered(answer)
-    return sorted({numbers[span_of(answer, cited)][0] for cited in part.cited})
-
-
 def as_text(answer: Answer) -> str:
     """The answer as plain text with its citations as [1], and below it where each is to be found."""
     numbers = numbered(answer)
-    said = "".join(part.text + "".join(f"[{n}]" for n in marks(answer, part)) for part in answer.parts)
+
+    def marked(part: Part) -> str:
+        marks = sorted({numbers[span_of(answer, cited)][0] for cited in part.cited})
+        return part.text + "".join(f"[{number}]" for number in marks)
+
+    said = "".join(map(marked, answer.parts))
     return "\n".join([said.strip(), *_found_at(answer, numbers.values())])
 
 

@@ -171,3 +171,5 @@ class AnswerJob:
                 self.answer = store.get(self.answer.id)
         except RankscopeError as error:
             self.error = error
+        except Exception as error:  # in a thread nobody else would hear of it
+            self.error = RankscopeError(f"the answer broke off: {error!r}")

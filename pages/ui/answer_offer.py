@@ -92,7 +92,7 @@ def _offer(collection: Collection, inquiry: Inquiry, no_key: bool) -> None:
             icon=":material/send:",
             disabled=no_key or busy,
             on_click=_send,
-            args=(collection, inquiry, found.dollars),
+            args=(collection, inquiry, found.dollars, stored is not None),
             help="Sends the question with all that is counted here to the model",
         )
         if not found.exact:
@@ -137,9 +137,20 @@ def _rough(prefix: str, _inquiry: Inquiry) -> int:
     return rough_prompt(_inquiry)
 
 
-def _send(collection: Collection, inquiry: Inquiry, expected: float | None) -> None:
-    job = AnswerJob(inquiry, AnswerStore(collection.folder), Claude(retries=1), prices(), expected)
-    answer_state.follow(collection, job)
+def _send(collection: Collection, inquiry: Inquiry, expected: float | None, again: bool) -> None:
+    store = AnswerStore(collection.folder)
+
+    def begin() -> AnswerJob:
+        return AnswerJob(inquiry, store, Claude(retries=1), prices(), expected)
+
+    try:
+        stored = None if again else store.find(inquiry.key)  # answered since, in another window
+        if stored:
+            answer_state.open_answer(collection, stored.id)
+        else:
+            answer_state.follow(collection, begin)
+    except RankscopeError as error:
+        answer_state.say(str(error))
 
 
 def _count(inquiry: Inquiry) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+
 import streamlit as st
 
 from core.answering import AnswerJob
 from core.collection import Collection
 from pages.ui import state
 
+_BEGINNING = threading.Lock()
 _OPEN = "rs_answer_open"
 _SAID = "rs_answer_said"
 _COUNTS = "rs_answer_counts"
@@ -19,11 +23,14 @@ def _jobs() -> dict[str, AnswerJob]:
     return {}
 
 
-def follow(collection: Collection, job: AnswerJob) -> None:
-    """Show this answer as it comes."""
-    _jobs()[str(collection.folder)] = job
-    st.session_state[_OPEN] = (collection.id, state.query(), None)
+def follow(collection: Collection, begin: Callable[[], AnswerJob]) -> None:
+    """Begin an answer and show it as it comes. While one is on its way to the collection nothing begins: a
+    button that is pressed twice, or in two windows, pays once. Raises what `begin` raises."""
     st.session_state.pop(_SAID, None)
+    with _BEGINNING:
+        if not running(collection):
+            _jobs()[str(collection.folder)] = begin()
+    st.session_state[_OPEN] = (collection.id, state.query(), None)
 
 
 def job(collection: Collection) -> AnswerJob | None:
