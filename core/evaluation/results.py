@@ -161,19 +161,26 @@ def query_key(query: GoldenQuery) -> str:
 
 def settings_key(corpus: Corpus, settings: SearchSettings) -> str | None:
     """Names a search of a corpus; None where parts that do not say their version take part in it."""
+    version = parts_version(settings)
+    if version is None:
+        return None
+    return _hash([corpus.fingerprint, model_key(corpus.embedder), settings.fingerprint(), version])
+
+
+def parts_version(settings: SearchSettings) -> str | None:
+    """The version of the reranker; None where one, or an index, that somebody registered has none."""
     if registered_indexes():
         return None
-    reranker = None
-    if settings.rerank != "none":
-        try:
-            reranker = load_reranker(settings)
-        except RankscopeError:
-            return None
-        ours = settings.rerank in RERANKERS
-        if not ours and not hasattr(reranker and reranker.reranker, "version"):
-            return None
-    version = f"{reranker.model_id}@{getattr(reranker.reranker, 'version', '')}" if reranker else ""
-    return _hash([corpus.fingerprint, model_key(corpus.embedder), settings.fingerprint(), version])
+    if settings.rerank == "none":
+        return ""
+    try:
+        reranker = load_reranker(settings)
+    except RankscopeError:
+        return None
+    version = getattr(reranker and reranker.reranker, "version", None)
+    if reranker is None or (version is None and settings.rerank not in RERANKERS):
+        return None
+    return f"{reranker.model_id}@{version}"
 
 
 def result_key(settings: str, query: str) -> str:

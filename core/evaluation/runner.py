@@ -30,6 +30,7 @@ from core.evaluation.golden import (
     rejected_chunks,
 )
 from core.evaluation.judgements import EvaluationError, GoldenQuery
+from core.evaluation.metrics import per_query, unjudged
 from core.evaluation.results import (
     Observed,
     ResultsCache,
@@ -39,7 +40,7 @@ from core.evaluation.results import (
     settings_key,
 )
 from core.hosted_embedding import is_hosted
-from core.pipeline.assemble import RERANKER, VECTOR, assemble
+from core.pipeline.assemble import RERANKER, VECTOR, Memo, assemble
 from core.pipeline.run import record, rerank
 from core.protocols import Index, Progress, Vectors
 from core.reranking import load_reranker
@@ -60,7 +61,7 @@ class StageRanks:
     name: str
     reach: int
     ranks: tuple[NDArray[np.int64], ...]
-    grades: tuple[NDArray[np.int64], ...] = ()
+    grades: tuple[NDArray[np.int64], ...]
     judged: tuple[NDArray[np.int64], ...] = ()
     lengths: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
@@ -69,8 +70,7 @@ class StageRanks:
 
         Raises EvaluationError when k is below 1 or beyond the stage's reach: its list ends there.
         """
-        self.check(k)
-        return np.array([np.mean((ranks > 0) & (ranks <= k)) for ranks in self.ranks])
+        return per_query(self, "recall", k)
 
     def recall(self, k: int) -> float:
         """The mean of `recalls`. Raises EvaluationError as it does."""
@@ -81,24 +81,9 @@ class StageRanks:
         return 1 - self.recall(k)
 
     def unjudged(self, k: int) -> NDArray[np.float64]:
-        """Of each query's first k lines the share that nobody judged, shape (n,); 0 where there are no lines.
-
-        Raises EvaluationError as `recalls`.
-        """
-        self.check(k)
-        shown = np.minimum(self.lengths, k)
-        known = np.array([np.count_nonzero(ranks <= k) for ranks in self.judged])
-        return (shown - known) / np.maximum(shown, 1)
-
-    def check(self, k: int, metric: str = "recall") -> None:
-        """Raises EvaluationError where the metric's k is below 1 or beyond the stage's reach."""
-        if k < 1:
-            raise EvaluationError(f"{metric}@{k} is not defined; k is 1 or more")
-        if k > self.reach:
-            raise EvaluationError(
-                f"{metric}@{k} of {self.name} cannot be told: it was asked for {self.reach} only; "
-                f"raise the index's depth, the rerank depth or k to {k}, or ask for {metric}@{self.reach}"
-            )
+        """Of each query's first k lines the share that nobody judged, shape (n,); see `metrics.unjudged`."""
+        lines = zip(self.judged, self.lengths.tolist(), strict=True)
+        return np.array([unjudged(judged, length, k) for judged, length in lines])
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,15 +395,16 @@ class _Asking:
             0.0 if is_hosted(embedder.model_id) else _embedding_time(embedder.embed_query, query)
         )
         self._record, self._indexes = record(self._corpus, query, widest)
+        self._memo = Memo()
         self._reranked: dict[tuple[str, str], Record] = {}
         self._prices: dict[tuple[str, str, bytes], float | None] = {}
 
     def under(self, settings: SearchSettings) -> _Answer:
         try:
-            return self._of(self._record, self._indexes, self._reranked, settings)
+            return self._of(self._record, self._indexes, self._reranked, settings, self._memo)
         except NeedsSearch:
             found, indexes = record(self._corpus, self._query, settings)
-            return self._of(found, indexes, {}, settings)
+            return self._of(found, indexes, {}, settings, Memo())
 
     def _of(
         self,
@@ -426,17 +412,18 @@ class _Asking:
         indexes: Mapping[str, Index],
         reranked: dict[tuple[str, str], Record],
         settings: SearchSettings,
+        memo: Memo,
     ) -> _Answer:
         dollars, key = 0.0, (settings.rerank, settings.rerank_model)
         begin = time.perf_counter()
         try:
-            trace = assemble(self._corpus, reranked.get(key, recorded), settings, indexes)
+            trace = assemble(self._corpus, reranked.get(key, recorded), settings, indexes, memo)
         except NeedsSearch:
             if settings.rerank == "none":
                 raise
             reranked[key], dollars = self._rerank(recorded, settings)
             begin = time.perf_counter()
-            trace = assemble(self._corpus, reranked[key], settings, indexes)
+            trace = assemble(self._corpus, reranked[key], settings, indexes, memo)
         spent = (time.perf_counter() - begin) * 1000 + self._embedding + _searching(trace)
         reranking, note = self._runner.reranking_time(trace)
         return _Answer(trace, spent + reranking, self._price(trace), dollars, note)

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from core.trace import NO_HITS, CorpusView, Ranking, Record, Reranked, Stage, Tr
 
 VECTOR = "vector"
 RERANKER, RERANKED = "reranker", "reranked"
+
+T = TypeVar("T")
+_MEMO = 24  # parts kept: at 50,000 chunks a list within many items takes near a megabyte
 
 PROBE = 10
 """Where not every chunk is scored, items are ranked by this many times as many chunks as items go on:
@@ -36,13 +39,36 @@ def replay(trace: Trace, settings: SearchSettings) -> Trace:
     return assemble(trace.corpus, trace.record, settings, trace.indexes)
 
 
+class Memo:
+    """What settings over one query's recorded searches have in common, so that many of them can be tried:
+    the items' fusion, and the long lists within the same items. Holds the last few of each."""
+
+    def __init__(self) -> None:
+        self._made: dict[object, Any] = {}
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        if key not in self._made:
+            if len(self._made) == _MEMO:
+                del self._made[next(iter(self._made))]
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made
+
+
 def assemble(
-    corpus: CorpusView, record: Record, settings: SearchSettings, indexes: Mapping[str, Any]
+    corpus: CorpusView,
+    record: Record,
+    settings: SearchSettings,
+    indexes: Mapping[str, Any],
+    memo: Memo | None = None,
 ) -> Trace:
-    """The trace of a record under these settings. Raises NeedsSearch as `replay` does."""
+    """The trace of a record under these settings. Raises NeedsSearch as `replay` does.
+
+    `memo` may be shared by records of the same searches, and by no others.
+    """
     if changed := search_only_changes(record.settings, settings):
         raise NeedsSearch(changed)
-    stages, best = _until_reranking(corpus, record, settings)
+    stages, best = _until_reranking(corpus, record, settings, memo or Memo())
     best = _rerank_stages(record, settings, best, stages)
     kept = _rule_stage(corpus, settings, best, stages)
     passages = _passages(corpus, settings, kept)
@@ -70,18 +96,18 @@ def assemble(
 
 def to_rerank(corpus: CorpusView, record: Record, settings: SearchSettings) -> Ranking:
     """The chunks that go to the reranker, best first. Raises NeedsSearch as `replay` does."""
-    _, best = _until_reranking(corpus, record, settings)
+    _, best = _until_reranking(corpus, record, settings, Memo())
     return best.ranking.head(settings.rerank_depth)
 
 
 def _until_reranking(
-    corpus: CorpusView, record: Record, settings: SearchSettings
+    corpus: CorpusView, record: Record, settings: SearchSettings, memo: Memo
 ) -> tuple[list[Stage], Stage]:
     """The stages up to score fusion, and the last of them that ranks chunks."""
     stages: list[Stage] = []
-    items = _item_stages(record, settings, stages)
-    allowed = _allowed(corpus, record, settings, items)
-    _search_stages(record, settings, allowed, stages)
+    items = _item_stages(record, settings, stages, memo)
+    within = _within(corpus, record, settings, items, memo)
+    _search_stages(record, settings, within, stages)
     fused = _fuse_stage(record, settings, stages)
     return stages, _score_stage(corpus, settings, items, fused, stages)
 
@@ -98,7 +124,9 @@ def probe_depth(settings: SearchSettings, n_chunks: int) -> int:
     return min(n_chunks, PROBE * max(settings.items, 100))
 
 
-def _item_stages(record: Record, settings: SearchSettings, stages: list[Stage]) -> Ranking | None:
+def _item_stages(
+    record: Record, settings: SearchSettings, stages: list[Stage], memo: Memo
+) -> Ranking | None:
     """The ranking of the items sent on; None when items play no part."""
     if not settings.two_stage:
         off = "two stages are off: chunks of all items are searched"
@@ -123,7 +151,9 @@ def _item_stages(record: Record, settings: SearchSettings, stages: list[Stage]) 
         off = "all item signals are off: chunks of all items are searched"
         stages.append(Stage("items", "fuse", "item", NO_HITS, on=False, note=off))
         return None
-    fused = rank_items(record.signals, settings)
+    uses = tuple(settings.signal(name) for name in record.signals)
+    key = (settings.k_rrf_items, *((use.on, use.weight) for use in uses))
+    fused = memo.once(key, lambda: rank_items(record.signals, settings))
     weighed = any(settings.signal(name).weight for name in fused.names)
     note = "" if weighed else "every signal that is on has the weight 0: no item goes on"
     inputs = tuple(f"items.{name}" for name in fused.names)
@@ -131,10 +161,14 @@ def _item_stages(record: Record, settings: SearchSettings, stages: list[Stage]) 
     return stages[-1].ranking
 
 
-def _allowed(
-    corpus: CorpusView, record: Record, settings: SearchSettings, items: Ranking | None
-) -> NDArray[np.bool_] | None:
-    """Mask over chunks (None: all), after checking that the record holds their scores."""
+def _within(
+    corpus: CorpusView,
+    record: Record,
+    settings: SearchSettings,
+    items: Ranking | None,
+    memo: Memo,
+) -> Callable[[str], Ranking] | None:
+    """What a search found inside the items (None: all are searched), after checking that the record holds it."""
     if items is None:
         if record.covered is not None:
             raise NeedsSearch(("searching outside the recorded items",))
@@ -156,7 +190,13 @@ def _allowed(
     mask[items.positions] = True
     if record.covered is not None and bool((mask & ~record.covered).any()):
         raise NeedsSearch(("items that were not searched",))
-    return mask[corpus.item_of]
+    these = mask.tobytes()
+
+    def within(name: str) -> Ranking:
+        allowed = memo.once(these, lambda: mask[corpus.item_of])
+        return memo.once((these, name), lambda: record.searches[name].within(allowed))
+
+    return within
 
 
 def _beyond(name: str, deepest: int, settings: SearchSettings) -> str:
@@ -171,13 +211,16 @@ def _beyond(name: str, deepest: int, settings: SearchSettings) -> str:
 
 
 def _search_stages(
-    record: Record, settings: SearchSettings, allowed: NDArray[np.bool_] | None, stages: list[Stage]
+    record: Record,
+    settings: SearchSettings,
+    within: Callable[[str], Ranking] | None,
+    stages: list[Stage],
 ) -> None:
-    inputs = ("items",) if allowed is not None else ()
+    inputs = ("items",) if within else ()
     for name, recorded in record.searches.items():
         use = settings.index(name)
         off = _why_off(name, record, settings)
-        before = NO_HITS if off else recorded if allowed is None else recorded.within(allowed)
+        before = NO_HITS if off else within(name) if within else recorded
         stages.append(
             Stage(
                 name,
