@@ -65,45 +65,58 @@ def funnel_bars(funnel: Funnel) -> Drawing:
     """
     lines = _funnel_lines(funnel)
     figure = Figure()
-    titles = [bar.title if bar.on else f"{bar.title} (off)" for bar, _, _ in lines]
+    single = [bar.stage in {one.stage for one in funnel.indexes} for bar, _, _ in lines]
+    titles = [
+        f"{bar.title} alone" if alone else bar.title if bar.on else f"{bar.title} (off)"
+        for (bar, _, _), alone in zip(lines, single, strict=True)
+    ]
     stages = [bar.stage for bar, _, _ in lines]
-    groups: tuple[tuple[str, list[float], list[str], dict[str, Any]], ...] = (
-        (
-            "still there",
-            [passed for _, passed, _ in lines],
-            [percent(passed) for _, passed, _ in lines],
-            {"color": _GOOD},
-        ),
-        (
-            "lost here",
-            [lost for _, _, lost in lines],
-            [
-                f"−{percent(lost)} · {_count(bar.lost, 'piece')}" if lost else ""
-                for bar, _, lost in lines
-            ],
-            {"color": _BAD, "pattern": _HATCHED},
-        ),
+    there = [100 * passed for _, passed, _ in lines]
+    lost = [100 * gone for _, _, gone in lines]
+    figure.add_bar(
+        name="still there",
+        orientation="h",
+        y=titles,
+        x=there,
+        customdata=stages,
+        text=[percent(passed) for _, passed, _ in lines],
+        textposition="auto",
+        marker={"color": _GOOD, "opacity": [0.5 if alone else 1 for alone in single]},
+        hovertemplate="%{y}: %{x:.1f} % still there<extra></extra>",
     )
-    for name, weights, labels, marker in groups:
-        figure.add_bar(
-            name=name,
-            orientation="h",
-            y=titles,
-            x=[100 * weight for weight in weights],
-            customdata=stages,
-            text=labels,
-            textposition="auto",
-            marker=marker,
-            hovertemplate="%{y}: %{x:.1f} % " + name + "<extra></extra>",
-        )
+    figure.add_bar(
+        name="lost here",
+        orientation="h",
+        y=titles,
+        x=lost,
+        customdata=stages,
+        marker={"color": _BAD, "pattern": _HATCHED},
+        hovertemplate="%{y}: %{x:.1f} % lost here<extra></extra>",
+    )
+    # Beside the bars: hatching is no ground to read on.
+    figure.add_scatter(
+        y=titles,
+        x=[passed + gone for passed, gone in zip(there, lost, strict=True)],
+        customdata=stages,
+        mode="text",
+        text=[
+            f" −{percent(gone)} · {_count(bar.lost, 'piece')}" if gone else "" for bar, _, gone in lines
+        ],
+        textposition="middle right",
+        cliponaxis=False,
+        hoverinfo="skip",
+        showlegend=False,
+    )
     figure.update_layout(
         barmode="stack",
         height=60 + 34 * len(lines),
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
         margin={"l": 8, "r": 24, "t": 36, "b": 8},
     )
     figure.update_yaxes(autorange="reversed", automargin=True, fixedrange=True)
-    figure.update_xaxes(title="golden evidence, %", range=[0, 100], fixedrange=True)
+    figure.update_xaxes(
+        title="golden evidence, %", range=[0, 122], tickvals=[*range(0, 101, 20)], fixedrange=True
+    )
     return Drawing(figure, _funnel_text(funnel))
 
 
@@ -185,9 +198,9 @@ def ceiling_curve(ceiling: Ceiling) -> Drawing:
         margin={"l": 8, "r": 8, "t": 36, "b": 8},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         yaxis2={"title": "chunks a query", "overlaying": "y", "side": "right", "showgrid": False}
-        | {"rangemode": "tozero", "fixedrange": True},
+        | {"rangemode": "tozero", "fixedrange": True, "tickmode": "auto"},
     )
-    figure.update_xaxes(title="items sent on", type="log", fixedrange=True)
+    figure.update_xaxes(title="items sent on", type="log", dtick="D2", tickformat=",d", fixedrange=True)
     figure.update_layout(yaxis={"title": "unreachable, %", "rangemode": "tozero", "fixedrange": True})
     enough = int((ceiling.unreachable <= here).argmax())
     told = (
@@ -215,7 +228,7 @@ def ladder(rungs: Sequence[Rung], k: int) -> Drawing:
         },
         mode="lines+markers+text",
         text=[percent(rung.failure) for rung in rungs],
-        textposition="middle right",
+        textposition="top right",
         line={"color": _GOOD, "width": 2},
         marker={"color": _GOOD, "size": 10, "symbol": "circle"},
         cliponaxis=False,
@@ -297,7 +310,10 @@ def frontier(trials: Sequence[Trial], metric: str, cost: str = "milliseconds") -
             y=[one.quality for _, one in points],
             customdata=[at for at, _ in points],
             mode=("lines+" if name == "frontier" else "") + "markers" + ("+text" if named else ""),
-            text=[escape(one.mark or one.name) for _, one in points],
+            text=[
+                escape(one.mark) if name == "marked" else "" if one.mark else escape(one.name)
+                for _, one in points
+            ],
             textposition="top center" if name == "marked" else "bottom right",
             hovertext=[escape(one.name) for _, one in points],
             line={"color": _GOOD, "width": 1, "shape": "hv"},

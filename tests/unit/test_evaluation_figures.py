@@ -46,17 +46,16 @@ FUNNEL = Funnel(
 
 class TestFunnelBars:
     def test_a_line_for_each_stage_index_and_the_passages(self) -> None:
-        there, lost = funnel_bars(FUNNEL).figure.data
+        there, lost, labels = funnel_bars(FUNNEL).figure.data
         stages = ("items", "bm25", "vector", "indexes", "reranker", "kept", "passages")
         assert there.customdata == lost.customdata == stages
         assert there.x == pytest.approx((90, 60, 80, 90, 90, 70, 80))
         assert lost.x == pytest.approx((10, 0, 0, 0, 0, 20, 0))
+        assert there.y[1] == "Bm25 alone"
         assert there.y[4] == "Reranker (off)"
-        assert (lost.text[0], lost.text[1], lost.text[5]) == (
-            "−10.0 % · 1 piece",
-            "",
-            "−20.0 % · 2 pieces",
-        )
+        assert (labels.text[0], labels.text[1]) == (" −10.0 % · 1 piece", "")
+        assert labels.text[5] == " −20.0 % · 2 pieces"
+        assert (labels.x[0], labels.x[5]) == pytest.approx((100, 90))
         assert lost.marker.pattern.shape == "/"
         assert there.marker.pattern.shape is None
 
@@ -133,6 +132,7 @@ class TestFrontier:
         assert (best.x, best.y) == ((5, 30), (0.7, 0.9))
         assert best.mode == "lines+markers+text"
         assert marked.text == ("best", "default")
+        assert best.text == ("fast &lt;b&gt;", "")
         assert best.hovertext == ("fast &lt;b&gt;", "slow")
         assert len({one.marker.symbol for one in (tried, best, marked)}) == 3
 
