@@ -47,9 +47,9 @@ def judge(
 ) -> Judgements:
     """Queries (id → words) with the documents judged for them. Without `all_queries`, those that the
     judgements do not mention are left out (they belong to another split)."""
+    judged = list(judged)  # reading them adds to the problems
     collector = Collector(documents)
     collector.problems += problems
-    judged = list(judged)
     asked = {query for _, query, _, _ in judged}
     for one, text in queries.items():
         if all_queries or one in asked:

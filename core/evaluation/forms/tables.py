@@ -60,7 +60,8 @@ def table(files: Files, name: str, delimiter: str) -> Iterator[tuple[int, dict[s
     Raises EvaluationError when quoting is broken.
     """
     csv.field_size_limit(2**31 - 1)  # a cell may be a whole document
-    reader = csv.DictReader(io.StringIO(files.text(name), newline=""), delimiter=delimiter)
+    # Strict: a quote that is never closed would swallow all rows after it without a word.
+    reader = csv.DictReader(io.StringIO(files.text(name), newline=""), delimiter=delimiter, strict=True)
     try:
         for row in reader:
             yield (
