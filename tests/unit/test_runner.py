@@ -1,0 +1,296 @@
+"""Many settings measured at once: as good as one by one, kept on disk, and never paid for unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.corpus import Corpus
+from core.errors import Stopped
+from core.evaluation import Evidence, GoldenQuery, measure
+from core.evaluation.results import ResultsCache, query_key
+from core.evaluation.runner import Measured, measure_many
+from core.protocols import Scores
+from core.reranking import register_reranker, unregister_reranker
+from core.settings import SearchSettings
+from core.types import Document
+from tests.fakes import HashEmbedder
+from tests.unit.test_evaluation import corpus_of, document, wordy_corpus, wordy_queries
+
+BASE = SearchSettings()
+ONE_STAGE = SearchSettings(two_stage=False)
+SETTINGS = [
+    BASE,
+    BASE.replace(items=2),
+    BASE.replace(k_rrf=1, k_rrf_items=60),
+    BASE.with_index("bm25", weight=3.0).with_signal("semantic", on=False),
+    BASE.replace(bm25_k1=0.2),
+    ONE_STAGE,
+    ONE_STAGE.with_index("vector", depth=5),
+    ONE_STAGE.with_index("bm25", depth=7).replace(vector="hnsw", hnsw_ef=10),
+    BASE.replace(fusion="minmax", per_item=1, collapse_duplicates=True),
+    BASE.replace(second_stage="semantic", merge_gap=500, k=5),
+]
+
+
+@pytest.fixture(autouse=True)
+def a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKSCOPE_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return wordy_corpus()
+
+
+@pytest.fixture(scope="module")
+def queries(corpus: Corpus) -> list[GoldenQuery]:
+    return wordy_queries(corpus)
+
+
+def figures(measured: Measured) -> dict[str, object]:
+    """All but the times."""
+    return {
+        name: (
+            stage.reach,
+            [ranks.tolist() for ranks in stage.ranks],
+            [ranks.tolist() for ranks in stage.judged],
+            stage.lengths.tolist(),
+        )
+        for name, stage in measured.stages.items()
+    } | {"notes": measured.notes, "settings": measured.settings}
+
+
+class Priced:
+    """Longer texts first; a dime a list, said before and charged after."""
+
+    name, model_id, listwise, paid, version = "priced", "p1", True, True, "1"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def scores(self, query: str, texts: Sequence[str]) -> Scores:
+        self.asked += 1
+        return Scores(np.array([len(text) for text in texts], dtype=np.float64), dollars=0.1)
+
+    def estimate(self, query: str, texts: Sequence[str]) -> float:
+        return 0.1
+
+
+@pytest.fixture
+def priced() -> Iterator[Priced]:
+    made = Priced()
+    register_reranker("priced", lambda model: made)
+    yield made
+    unregister_reranker("priced")
+
+
+def test_many_settings_are_what_each_is_alone(corpus: Corpus, queries: list[GoldenQuery]) -> None:
+    together = measure_many(corpus, queries, SETTINGS)
+    for settings, measured in zip(SETTINGS, together, strict=True):
+        assert figures(measured) == figures(measure(corpus, queries, settings)), settings.changes()
+        assert (measured.milliseconds > 0).all()
+        assert measured.prices.tolist() == [0] * len(queries)
+    assert len({str(figures(one)) for one in together}) == len(SETTINGS)
+
+
+def test_what_differs_after_the_search_is_not_searched_again(
+    corpus: Corpus, queries: list[GoldenQuery], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = corpus.embedder
+    assert isinstance(embedder, HashEmbedder)
+    replayed = [
+        BASE.replace(k_rrf=k, items=n, k=kept) for k in (1, 9) for n in (2, 9) for kept in (3, 5)
+    ]
+    measure(corpus, queries, BASE)  # the time of embedding is taken once
+    before = embedder.queries
+    measure_many(corpus, queries, replayed)
+    assert embedder.queries - before == len(queries)
+    measure_many(corpus, queries, [BASE.replace(bm25_b=b) for b in (0.1, 0.2, 0.3)])
+    assert embedder.queries - before == 4 * len(queries)
+
+
+def test_only_the_stages_asked_for_are_kept(corpus: Corpus, queries: list[GoldenQuery]) -> None:
+    (measured,) = measure_many(corpus, queries, [BASE], stages=["kept"])
+    assert set(measured.stages) == {"kept"}
+    assert measured.notes == ()
+
+
+class TestGradesAndWhatNobodyJudged:
+    TEXT = "amber seal\namber kit\namber pump\namber valve"
+    CHUNKS = ((0, 10), (11, 20), (21, 31), (32, 43))
+
+    def measured(self, **query: object) -> Measured:
+        corpus = corpus_of(document(self.TEXT, chunks=self.CHUNKS))
+        asked = GoldenQuery("q", "amber", **query)  # type: ignore[arg-type]
+        return measure(corpus, [asked], ONE_STAGE.with_index("vector", on=False))
+
+    def test_grades_stand_beside_ranks(self) -> None:
+        evidence = (
+            Evidence("d1", 11, 20, 1),
+            Evidence("d1", 0, 20, 3),
+            Evidence("gone", 0, 4, 2),
+        )
+        kept = self.measured(evidence=evidence).stage("kept")
+        assert kept.grades[0].tolist() == [3, 3, 2]
+        assert sorted(kept.ranks[0].tolist())[0] == 0
+        assert kept.ranks[0].tolist()[2] == 0
+        assert kept.recall(20) == pytest.approx(2 / 3)
+
+    def test_golden_and_rejected_are_judged_the_rest_is_not(self) -> None:
+        evidence = (Evidence("d1", 0, 10),)
+        rejected = (Evidence("d1", 32, 43, 0),)
+        kept = self.measured(evidence=evidence, rejected=rejected).stage("kept")
+        assert kept.lengths.tolist() == [4]
+        assert len(kept.judged[0]) == 2
+        assert kept.unjudged(20).tolist() == [0.5]
+        assert kept.recall(20) == 1
+        first = int(kept.judged[0][0])
+        assert kept.unjudged(first)[0] == pytest.approx((first - 1) / first)
+        assert kept.ranks[0][0] in kept.judged[0]
+
+    def test_a_passage_with_one_judged_chunk_is_judged(self) -> None:
+        passages = self.measured(evidence=(Evidence("d1", 0, 10),)).stage("passages")
+        assert passages.lengths.tolist() == [1]
+        assert passages.unjudged(5).tolist() == [0]
+
+
+class TestResults:
+    def test_a_stopped_run_loses_the_query_under_way_at_most(
+        self, corpus: Corpus, queries: list[GoldenQuery], tmp_path: Path
+    ) -> None:
+        cache = ResultsCache(tmp_path)
+
+        def stop(done: int, total: int) -> None:
+            if done == 4:
+                raise Stopped("enough")
+
+        with pytest.raises(Stopped):
+            measure_many(corpus, queries, SETTINGS, stop, cache)
+        embedder = corpus.embedder
+        assert isinstance(embedder, HashEmbedder)
+        before = embedder.queries
+        whole = measure_many(corpus, queries, SETTINGS[:1], None, ResultsCache(tmp_path))
+        assert embedder.queries - before == len(queries) - 4
+        assert figures(whole[0]) == figures(measure(corpus, queries, SETTINGS[0]))
+
+    def test_a_second_run_searches_nothing_and_tells_the_same(
+        self, corpus: Corpus, queries: list[GoldenQuery], tmp_path: Path
+    ) -> None:
+        cache = ResultsCache(tmp_path)
+        first = measure_many(corpus, queries, SETTINGS, cache=cache)
+        embedder = corpus.embedder
+        assert isinstance(embedder, HashEmbedder)
+        before = embedder.queries
+        again = measure_many(corpus, queries, SETTINGS, cache=ResultsCache(tmp_path))
+        assert embedder.queries == before
+        for one, two in zip(first, again, strict=True):
+            assert figures(one) == figures(two)
+            assert one.milliseconds.tolist() == two.milliseconds.tolist()
+
+    def test_other_evidence_other_documents_or_other_settings_are_searched(
+        self, corpus: Corpus, queries: list[GoldenQuery], tmp_path: Path
+    ) -> None:
+        cache = ResultsCache(tmp_path)
+        measure(corpus, queries[:1], BASE, cache=cache)
+        moved = GoldenQuery("q", queries[0].text, (Evidence("d3", 0, 5),))
+        assert figures(measure(corpus, [moved], BASE, cache=cache)) == figures(
+            measure(corpus, [moved], BASE)
+        )
+        other = wordy_corpus(n=5)
+        assert figures(measure(other, queries[:1], BASE, cache=cache)) == figures(
+            measure(other, queries[:1], BASE)
+        )
+
+    def test_names_of_queries_follow_what_was_judged(self) -> None:
+        one = GoldenQuery("a", "words", (Evidence("d", 0, 4), Evidence("d", 6, 9)))
+        same = GoldenQuery("b", "words", (Evidence("d", 6, 9), Evidence("d", 0, 4)))
+        assert query_key(one) == query_key(same)
+        others = [
+            GoldenQuery("a", "word", one.evidence),
+            GoldenQuery("a", "words", one.evidence[:1]),
+            GoldenQuery("a", "words", (Evidence("d", 0, 4, 2), Evidence("d", 6, 9))),
+            GoldenQuery("a", "words", one.evidence, rejected=(Evidence("d", 20, 24, 0),)),
+        ]
+        assert len({query_key(other) for other in [one, *others]}) == 5
+
+    @pytest.mark.parametrize("rubbish", [b"", b"no database, " * 500])
+    def test_a_damaged_file_is_replaced(
+        self, corpus: Corpus, queries: list[GoldenQuery], tmp_path: Path, rubbish: bytes
+    ) -> None:
+        (tmp_path / "results.db").write_bytes(rubbish)
+        cache = ResultsCache(tmp_path)
+        measured = measure(corpus, queries, BASE, cache=cache)
+        assert cache.trouble == ""
+        assert measured.notes == ()
+        embedder = corpus.embedder
+        assert isinstance(embedder, HashEmbedder)
+        before = embedder.queries
+        measure(corpus, queries, BASE, cache=cache)
+        assert embedder.queries == before
+
+    def test_where_nothing_can_be_kept_measuring_goes_on_and_says_so(
+        self, corpus: Corpus, queries: list[GoldenQuery], tmp_path: Path
+    ) -> None:
+        measured = measure(corpus, queries, BASE, cache=ResultsCache(tmp_path / "missing"))
+        assert len(measured.stage("kept").ranks) == len(queries)
+        assert any("results are not kept" in note for note in measured.notes)
+
+
+class TestPaying:
+    SETTINGS = SearchSettings(rerank="priced", rerank_depth=30)
+
+    def test_held_until_somebody_says_yes(
+        self, corpus: Corpus, queries: list[GoldenQuery], priced: Priced, tmp_path: Path
+    ) -> None:
+        cache = ResultsCache(tmp_path)
+        held = measure(corpus, queries, self.SETTINGS, cache=cache)
+        assert (priced.asked, held.dollars) == (0, 0)
+        assert held.due == pytest.approx(1.0)
+        assert "reranker" not in held.stages
+        assert held.notes[0] == (
+            "not reranked: priced is not asked before you say so; it would cost at most about $1.0000 "
+            "(10 of 10 queries)"
+        )
+        paid = measure(corpus, queries, self.SETTINGS, cache=cache, pay=True)
+        assert priced.asked == 10
+        assert paid.dollars == pytest.approx(1.0)
+        assert paid.prices.tolist() == [0.1] * 10
+        assert "reranker" in paid.stages
+        again = measure(corpus, queries, self.SETTINGS, cache=cache, pay=True)
+        assert (priced.asked, again.dollars, again.due) == (10, 0, 0)
+        assert again.prices.tolist() == [0.1] * 10
+        assert figures(again) == figures(paid)
+
+    def test_no_more_than_was_allowed(
+        self, corpus: Corpus, queries: list[GoldenQuery], priced: Priced
+    ) -> None:
+        measured = measure(corpus, queries, self.SETTINGS, pay=True, at_most=0.35)
+        assert priced.asked == 3
+        assert measured.dollars == pytest.approx(0.3)
+        assert measured.due == pytest.approx(0.7)
+        assert "reranker" not in measured.stages
+
+    def test_scores_are_replayed_where_the_list_is_the_same(
+        self, corpus: Corpus, queries: list[GoldenQuery], priced: Priced
+    ) -> None:
+        orders = [
+            self.SETTINGS.replace(rerank_order=order, k=k)
+            for order in ("replace", "fuse")
+            for k in (5, 9)
+        ]
+        found = measure_many(corpus, queries, orders, pay=True)
+        assert priced.asked == len(queries)
+        assert sum(one.dollars for one in found) == pytest.approx(1.0)
+
+
+def test_documents_of_one_chunk_and_blank_queries(tmp_path: Path) -> None:
+    corpus = corpus_of(Document("d", "d.txt", "", "seal kit"))
+    query = GoldenQuery("q", "  ", (Evidence("d", 0, 8),))
+    measured = measure(corpus, [query], cache=ResultsCache(tmp_path))
+    assert measured.stage("kept").recall(20) == 0
+    assert measured.stage("kept").unjudged(20).tolist() == [0]
+    assert "type a query to search (1 of 1 queries)" in measured.notes
