@@ -200,7 +200,7 @@ def measure_funnel(
         if progress:
             progress(number, len(asked))
         trace = search(corpus, query.text, chosen, pay=pay)
-        told += fates(trace, golden_chunks(corpus, query), query, k or chosen.k)
+        told += fates(trace, golden_chunks(corpus, query), query, chosen.k if k is None else k)
     if progress:
         progress(len(asked), len(asked))
     return Funnel.of(told)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.corpus import Corpus
 from core.evaluation import EvaluationError, Evidence, GoldenQuery, golden_chunks
 from core.evaluation.fates import LOSSES, Cut, Fate, fates
-from core.evaluation.funnel import Funnel
+from core.evaluation.funnel import Funnel, measure_funnel
 from core.evaluation.judgements import Unlocated
 from core.explanation import explain
 from core.pipeline import search
@@ -44,7 +44,7 @@ def fates_of(
     corpus: Corpus, query: GoldenQuery, settings: SearchSettings, k: int | None = None
 ) -> list[Fate]:
     trace = search(corpus, query.text, settings)
-    return fates(trace, golden_chunks(corpus, query), query, k or settings.k)
+    return fates(trace, golden_chunks(corpus, query), query, settings.k if k is None else k)
 
 
 def funnel_of(
@@ -154,8 +154,8 @@ class TestOneFate:
         assert [fate.lost_at for fate in fates_of(corpus, query, BM25, 3)] == ["", "kept"]
         with pytest.raises(EvaluationError, match=r"fates for k 21 .* kept 20; give 1 to 20"):
             fates_of(corpus, query, BM25, 21)
-        with pytest.raises(EvaluationError, match="fates for k -1 "):
-            fates_of(corpus, query, BM25, -1)
+        with pytest.raises(EvaluationError, match="fates for k 0 "):
+            fates_of(corpus, query, BM25, 0)
 
     def test_rules_count_only_above_k(self) -> None:
         corpus = corpus_of(document("d0", "seal", "Seal  ", "seal kit", "seal kit and more"))
@@ -334,6 +334,19 @@ class TestFunnel:
         told = fates_of(CORPUS, QUERIES[0], SearchSettings(), 3)
         with pytest.raises(EvaluationError, match=r"these have \[3, 4\]"):
             Funnel.of(told + fates_of(CORPUS, QUERIES[1], SearchSettings(), 4))
+
+    def test_a_set_is_searched_once_each_with_progress(self) -> None:
+        heard: list[tuple[int, int]] = []
+        silent = GoldenQuery("silent", "nothing of it")
+        funnel = measure_funnel(
+            CORPUS, [silent, *QUERIES], k=4, progress=lambda done, total: heard.append((done, total))
+        )
+        assert heard == [(done, 10) for done in range(11)]
+        assert (funnel.k, funnel.queries) == (4, 10)
+        assert funnel.losses == funnel_of(CORPUS, QUERIES, SearchSettings(), 4).losses
+        assert [fate.asked.query for fate in funnel.of_query("birch")] == ["birch"] * 2
+        with pytest.raises(EvaluationError, match="two golden queries have the id 'amber'"):
+            measure_funnel(CORPUS, [QUERIES[0], QUERIES[0]])
 
 
 def _agrees(fate: Fate, lost_at: str | None) -> None:
