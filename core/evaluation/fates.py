@@ -139,7 +139,8 @@ class _Query:
             for at in pieces.tolist()
         }
         passages = ranks_in_passages(self.golden, self.trace.passages, self.corpus).tolist()
-        for at, passage in zip(self.golden.positions.tolist(), passages, strict=False):
+        for place, passage in enumerate(passages[: len(self.golden.positions)]):
+            at = self._found(place)
             ranks = self._ranks(at)
             item_rank = self.stages["items"].before.rank_of(int(self.corpus.item_of[at])) or 0
             lost_at, cause, story = self._end(at, ranks, item_rank)
@@ -154,8 +155,15 @@ class _Query:
                 self.depths,
                 item_rank,
                 passage,
-                at in apart,
+                int(self.golden.positions[place]) in apart,
             )
+
+    def _found(self, place: int) -> int:
+        """The piece's own position, or that of the copy which is found in its stead."""
+        first, *copies = self.golden.any_of(place)
+        kept = self.stages["kept"].ranking
+        ranked = ((kept.rank_of(one) or 0, one) for one in (first, *copies))
+        return min((pair for pair in ranked if 0 < pair[0] <= self.k), default=(0, first))[1]
 
     def _asked(self) -> Asked:
         items = self.stages["items"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,14 +21,39 @@ class Golden:
     `lost` counts golden spans of which the corpus has no piece: unlocated, in a document that is not
     there, or among blanks that no chunk holds. Each counts as one piece that nothing finds.
     `grades` (n + lost,) int64: of each piece the highest grade of the spans it is golden for.
+    `copies` (m, 2) int64: a place in `positions`, and the position of a chunk that is as good, since its
+    evidence stands there too.
     """
 
     positions: NDArray[np.int64]
     lost: int = 0
     grades: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    copies: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.positions) + self.lost
+
+    def any_of(self, place: int) -> list[int]:
+        """The positions any of which finds the piece at a place, its own first."""
+        others = self.copies[self.copies[:, 0] == place, 1]
+        return [int(self.positions[place]), *others.tolist()]
+
+    def first(self, judged: NDArray[np.int64], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rank of each piece, shape (len(self),): the first of its own and its copies'; 0 where none.
+
+        `ranks` are those of the positions `judged`, which are ascending and hold pieces and copies.
+        """
+        found = ranks[np.searchsorted(judged, self.positions)]
+        far = np.where(found > 0, found, np.iinfo(np.int64).max)
+        copied = ranks[np.searchsorted(judged, self.copies[:, 1])]
+        np.minimum.at(far, self.copies[copied > 0, 0], copied[copied > 0])
+        nearest = np.where(far < np.iinfo(np.int64).max, far, 0)
+        return np.concatenate([nearest, np.zeros(self.lost, dtype=np.int64)])
+
+    @property
+    def all_positions(self) -> NDArray[np.int64]:
+        """Pieces and copies, ascending, each once."""
+        return np.union1d(self.positions, self.copies[:, 1])
 
 
 def golden_pieces(
@@ -58,7 +83,33 @@ def golden_chunks(corpus: Corpus, query: GoldenQuery) -> Golden:
             best[at] = max(best.get(at, 0), one.grade)
     positions = sorted(best)
     grades = [best[at] for at in positions] + lost
-    return Golden(np.array(positions, dtype=np.int64), len(lost), np.array(grades, dtype=np.int64))
+    place = {at: number for number, at in enumerate(positions)}
+    copies = sorted(
+        {
+            (place[at], copy)
+            for one in query.evidence
+            if one.copies
+            for at, copy in _copies(corpus, one)
+            if copy != at
+        }
+    )
+    return Golden(
+        np.array(positions, dtype=np.int64),
+        len(lost),
+        np.array(grades, dtype=np.int64),
+        np.array(copies, dtype=np.int64).reshape(-1, 2),
+    )
+
+
+def _copies(corpus: Corpus, evidence: Evidence) -> Iterator[tuple[int, int]]:
+    """(piece, chunk of a copy): the chunks that are golden for that part of a copy which the piece holds."""
+    for at in _pieces(corpus, evidence).tolist():
+        before = max(int(corpus.starts[at]) - evidence.start, 0)
+        after = max(evidence.end - int(corpus.ends[at]), 0)
+        for document, start, end in evidence.copies:
+            if start + before < end - after:
+                part = Evidence(document, start + before, end - after)
+                yield from ((at, copy) for copy in _pieces(corpus, part).tolist())
 
 
 def rejected_chunks(corpus: Corpus, query: GoldenQuery) -> NDArray[np.int64]:
@@ -79,14 +130,16 @@ def _pieces(corpus: Corpus, evidence: Evidence) -> NDArray[np.int64]:
 
 def ranks_in_chunks(golden: Golden, ranking: Ranking) -> NDArray[np.int64]:
     """The rank of each golden piece in a ranking of chunks, from 1; 0 where it is not; shape (len(golden),)."""
-    return _with_lost(golden, places_in_chunks(golden.positions, ranking))
+    every = golden.all_positions
+    return golden.first(every, places_in_chunks(every, ranking))
 
 
 def ranks_in_passages(
     golden: Golden, passages: Sequence[Passage[int]], corpus: Corpus
 ) -> NDArray[np.int64]:
     """As `ranks_in_chunks`: the rank of the first passage that holds a golden chunk from end to end."""
-    return _with_lost(golden, places_in_passages(golden.positions, passages, corpus))
+    every = golden.all_positions
+    return golden.first(every, places_in_passages(every, passages, corpus))
 
 
 def places_in_chunks(positions: NDArray[np.int64], ranking: Ranking) -> NDArray[np.int64]:
@@ -109,7 +162,3 @@ def _first(holds: NDArray[np.bool_]) -> NDArray[np.int64]:
     if not holds.shape[1]:
         return np.zeros(len(holds), dtype=np.int64)
     return np.where(holds.any(axis=1), holds.argmax(axis=1) + 1, 0)
-
-
-def _with_lost(golden: Golden, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([ranks, np.zeros(golden.lost, dtype=np.int64)])

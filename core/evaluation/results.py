@@ -153,7 +153,9 @@ def query_key(query: GoldenQuery) -> str:
     """Names a query by its words, its evidence and what was rejected; its id does not matter."""
 
     def plain(spans: Sequence[Evidence]) -> list[list[Any]]:
-        return sorted([one.document_id, one.start, one.end, one.grade] for one in spans)
+        return sorted(
+            [one.document_id, one.start, one.end, one.grade, sorted(one.copies)] for one in spans
+        )
 
     unlocated = sorted(one.grade for one in query.unlocated)
     return _hash([query.text, plain(query.evidence), plain(query.rejected), unlocated])

@@ -315,7 +315,7 @@ class _Runner:
         known = self.cache.get(list(keys.values())) if self.cache else {}
         found = {at: known[key] for at, key in keys.items() if key in known}
         rejected = rejected_chunks(self.corpus, query)
-        judged = np.union1d(golden.positions, rejected)
+        judged = np.union1d(golden.all_positions, rejected)
         for widest, group in self._groups:
             missing = [at for at in group if at not in found]
             if not missing:
@@ -337,15 +337,13 @@ class _Runner:
         if reaches is None:
             reaches = self._reaches[at, names] = {name: reach(trace, name) for name in names}
         # Golden and rejected chunks are looked up at once: golden ones are all among the judged.
-        is_golden = np.searchsorted(judged, golden.positions)
-        nowhere = np.zeros(golden.lost, dtype=np.int64)
         stages = {}
         for one in shown:
             if one.unit == "passage":
                 places = places_in_passages(judged, trace.passages, self.corpus)
             else:
                 places = places_in_chunks(judged, one.ranking)
-            ranks = np.concatenate([places[is_golden], nowhere])
+            ranks = golden.first(judged, places)
             lines = np.unique(places[places > 0])
             stages[one.name] = StageSeen(reaches[one.name], ranks, lines, len(one.ranking))
         asked = trace.record.reranked if trace.settings.rerank != "none" else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from core.evaluation import (
     measure,
     read_judgements,
 )
+from core.evaluation.fates import fates
 from core.evaluation.golden import ranks_in_chunks
 from core.loading import LoadOptions, load
 from core.pipeline import search
@@ -291,6 +293,44 @@ class TestGolden:
         assert golden.positions.tolist() == [1, 4]
         assert golden.lost == 2
         assert len(golden) == 4
+
+    def test_any_copy_finds_a_piece(self) -> None:
+        # The evidence is cut in two; its copy in d1 in two other parts; "dddd" has no copy.
+        corpus = corpus_of(
+            document("aaaa bbbb cccc dddd", "d0", chunks=((0, 4), (5, 9), (10, 14), (15, 19))),
+            document("xx bbbb cccc", "d1", chunks=((0, 7), (8, 12))),
+            document("bbbb", "d2", chunks=((0, 4),)),
+        )
+        copies = (("d1", 3, 12), ("gone", 0, 9))
+        query = GoldenQuery("q", "?", (Evidence("d0", 5, 14, 1, copies), Evidence("d0", 15, 19)))
+        golden = golden_chunks(corpus, query)
+        assert golden.positions.tolist() == [1, 2, 3]
+        assert golden.copies.tolist() == [[0, 4], [1, 5]]
+        assert [golden.any_of(place) for place in range(3)] == [[1, 4], [2, 5], [3]]
+
+        def ranks(*order: int) -> list[int]:
+            ranking = Ranking(np.array(order, dtype=np.int64), np.arange(len(order), 0, -1.0))
+            return ranks_in_chunks(golden, ranking).tolist()
+
+        assert ranks(0, 5, 4, 1, 2) == [3, 2, 0]
+        assert ranks(1, 4, 3) == [1, 0, 3]
+        assert ranks(6, 0) == [0, 0, 0]
+
+    def test_a_copy_that_is_found_is_no_loss(self) -> None:
+        corpus = corpus_of(
+            document("amber birch", "d0", chunks=((0, 11),)),
+            document("cedar delta", "d1", chunks=((0, 11),)),
+            document("amber birch", "d2", chunks=((0, 11),)),
+        )
+        settings = SearchSettings(k=1, two_stage=False)
+        found = search(corpus, "amber birch", settings).stage("kept").ranking.positions[0]
+        other = {0: "d2", 2: "d0"}[int(found)]
+        alone = Evidence(other, 0, 11)
+        for evidence, recall in ((alone, 0.0), (replace(alone, copies=((f"d{found}", 0, 11),)), 1.0)):
+            query = GoldenQuery("q", "amber birch", (evidence,))
+            assert measure(corpus, [query], settings).stage("kept").recall(1) == recall
+            (fate,) = fates(search(corpus, query.text, settings), golden_chunks(corpus, query), query, 1)
+            assert (fate.lost_at == "") == (recall == 1)
 
 
 def corpus_of(*documents: Document) -> Corpus:

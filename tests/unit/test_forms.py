@@ -372,7 +372,7 @@ class TestHostileFiles:
             ({"a.jsonl": "[" * 100_000 + '\n{"query": 1}'}, "no form of golden queries"),
             ({"bench.json": '{"tests": [' + "[" * 100_000}, "bench.json is no JSON"),
             ({"bench.json": '{"tests": 7}'}, "no golden query could be read"),
-            ({"a.csv": 'query,document\n"q'}, "a.csv, line 2: unexpected end of data"),
+            ({"a.csv": 'query,document\n"q'}, "a.csv, after line 1: unexpected end of data"),
             ({"a.jsonl": '{"query": 7}'}, "no golden query could be read"),
             (
                 {"queries.jsonl": '{"_id": 1}', "qrels.tsv": "1\td\t1e999\n1\td\tnan"},

@@ -69,7 +69,9 @@ def table(files: Files, name: str, delimiter: str) -> Iterator[tuple[int, dict[s
                 {key.strip().lower(): cell or "" for key, cell in row.items() if isinstance(key, str)},
             )
     except csv.Error as error:
-        raise EvaluationError(f"{name}, line {reader.line_num}: {error}; save the table anew") from None
+        raise EvaluationError(
+            f"{name}, after line {reader.line_num}: {error}; save the table anew"
+        ) from None
 
 
 def read(files: Files, name: str, documents: Documents) -> Judgements:
