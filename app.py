@@ -20,9 +20,10 @@ from pages.ui.frame import frame
 from pages.ui.index_bar import ask as ask_for_index
 from pages.ui.index_bar import index_bar
 from pages.ui.keep import keep_settings, keep_trace
-from pages.ui.plain import plain, sentence
+from pages.ui.plain import plain
 from pages.ui.rank_columns import rank_columns
-from pages.ui.searching import current_trace, indexes_of, needed_key, signals_of
+from pages.ui.rerank_offer import rerank_offer
+from pages.ui.searching import current_trace, indexes_of, signals_of
 from pages.ui.suggest import is_sample, suggestions
 from pages.ui.why import chunk_search, item_chunks, why
 
@@ -171,7 +172,7 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
         draw.notice(note, "info")
     if state.change():
         draw.text(state.change(), "rs-change")
-    _offer(trace)
+    rerank_offer(trace)
     rank_columns(
         strip(trace),
         columns(trace, reader, state.lines_shown(), state.trace_before()),
@@ -201,29 +202,6 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
             keep_trace(trace)
     for note in corpus.notes:
         draw.text(note, "rs-quiet")
-
-
-def _offer(trace: Trace) -> None:
-    """A reranker that costs is asked when the person says so; one that failed says why."""
-    asked = trace.record.reranked
-    if trace.settings.rerank == "none" or asked is None or not asked.failed:
-        return
-    if not asked.held:
-        draw.notice(
-            f"Not reranked: {asked.failed.rstrip('.')}. The order before it is shown.", "warning"
-        )
-        return
-    needed = needed_key(trace.settings)
-    with st.container(horizontal=True, vertical_alignment="center", key="rerank_offer"):
-        draw.notice(f"{sentence(asked.failed)} {needed}".strip(), "info")
-        if st.button(
-            "Rerank now",
-            key="rerank_now",
-            type="primary",
-            disabled=bool(needed),
-            on_click=state.pay_once,
-        ):
-            st.rerun()  # out of the fragment: the search is done by the page
 
 
 def _why_selected(trace: Trace, reader: Reader, position: int | None, item: int | None) -> None:

@@ -20,6 +20,7 @@ from pages.ui.frame import frame
 from pages.ui.index_bar import ask as ask_for_index
 from pages.ui.index_bar import index_bar
 from pages.ui.listing import documents_of
+from pages.ui.rerank_offer import rerank_offer
 from pages.ui.searching import current_trace
 from pages.ui.suggest import is_sample
 
@@ -116,6 +117,7 @@ def _from_passages(corpus: Corpus | None, question: str) -> Inquiry | None:
     trace = current_trace(corpus, question, state.search_settings())
     for note in trace.notes:
         draw.notice(note, "info")
+    rerank_offer(trace)
     return from_trace(trace, model(), most())
 
 

@@ -25,7 +25,7 @@ from pages.ui.frame import frame
 from pages.ui.index_bar import ask, index_bar
 from pages.ui.listing import documents_of
 from pages.ui.meter import Meter
-from pages.ui.plain import counted, plain
+from pages.ui.plain import counted, plain, sentence
 from pages.ui.suggest import is_sample
 
 Working = Callable[[], None]
@@ -43,7 +43,7 @@ def main() -> None:
     with st.sidebar:
         draft = context_controls()
     if said := take_said():
-        draw.notice(said, "error")
+        draw.notice(sentence(said), "error")
     working: list[Working | None] = []
     corpus = resources.corpus(collection)
     if corpus is None and is_sample(collection) and state.first_time("index the sample"):

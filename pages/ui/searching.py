@@ -12,11 +12,10 @@ from core.explanation import stage_title
 from core.pipeline import replay, search
 from core.report.knobs import knobs, value_of
 from core.report.tables import moved, movement_sentence
-from core.reranking import load_reranker
 from core.settings import SearchSettings
 from core.trace import Trace
 from pages.ui import state
-from pages.ui.plain import counted, sentence
+from pages.ui.plain import counted
 
 
 def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace:
@@ -52,13 +51,6 @@ def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace
 
 def took(milliseconds: float) -> str:
     return f"{milliseconds / 1_000:.1f} seconds" if milliseconds >= 1_000 else f"{milliseconds:.1f} ms"
-
-
-def needed_key(settings: SearchSettings) -> str:
-    """A sentence that names the key which the reranker of these settings lacks; blank where it needs none."""
-    reranker = load_reranker(settings)
-    needed = reranker.missing_key() if reranker else ""
-    return sentence(needed) if needed else ""
 
 
 def _paid(found: Trace) -> str:

@@ -99,6 +99,17 @@ def test_nothing_is_sent_before_the_button_is_pressed(
     assert len(claude.asked[0]["messages"][0]["content"]) == 2
 
 
+def test_passages_that_are_not_reranked_yet_say_so_before_they_are_sent(
+    machines: Collection, open_page: Open, claude: ClaudeServer
+) -> None:
+    page = open_page(PAGE, q="bearing grease", rerank="claude")
+    assert "The reranker claude is not asked yet: " in shown_text(page)
+    assert claude.asked == []
+    page.button(key="rerank_now").click().run()
+    assert len(claude.asked) == 1
+    assert "is not asked yet" not in shown_text(page)
+
+
 def test_an_answer_shows_its_citations_and_what_it_took(
     claude: ClaudeServer, machines: Collection, open_page: Open
 ) -> None:
