@@ -375,6 +375,12 @@ class ContextSettings(_Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if "?" in self.base_url or "@" in self.base_url.partition("://")[2].partition("/")[0]:
+            # Settings are saved, exported and shown.
+            raise SettingsError(
+                "ContextSettings.base_url holds more than a place; give the address without a name, password "
+                "or query, and put a key into RANKSCOPE_ENDPOINT_KEY"
+            )
         if self.writer == "endpoint" and not self.base_url.startswith(("http://", "https://")):
             raise SettingsError(
                 f"ContextSettings.base_url is {self.base_url!r}; an endpoint needs an address that "

@@ -57,7 +57,11 @@ def token_vectors(model: Any, text: str) -> Vectors:
 
 def folder_version(folder: Path) -> str:
     """Changes when the weights in a model folder change; blank for an id."""
-    if not folder.is_dir():
+    try:
+        # Any folder can be named, the disk's root too: only a model's own is read through.
+        if not any((folder / name).is_file() for name in ("config.json", "modules.json")):
+            return ""
+    except (OSError, ValueError):  # too long for a path, or with signs that none has
         return ""
     facts = [
         (path.relative_to(folder).as_posix(), path.stat().st_size, path.stat().st_mtime_ns)

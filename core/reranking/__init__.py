@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 
-from core.errors import SettingsError
+from core.errors import RankscopeError, RerankError, SettingsError
 from core.protocols import Reranker
 from core.reranking.cache import Cached, shared_scores
 from core.settings import SearchSettings
@@ -78,13 +78,24 @@ def reranker_names() -> tuple[str, ...]:
 
 def _make(name: str, model: str) -> Reranker:
     if name in _registered:
-        return _registered[name](model)
+        return _registered_one(name, model)
     if name not in _MAKERS:
         raise SettingsError(
             f"there is no reranker {name!r}; choose one of {', '.join(reranker_names())}"
         )
     made: Reranker = getattr(_module(name), _MAKERS[name][1])(model)
     return made
+
+
+def _registered_one(name: str, model: str) -> Reranker:
+    try:
+        return _registered[name](model)
+    except RankscopeError:
+        raise
+    except Exception as error:  # somebody's own code
+        raise RerankError(
+            f"the reranker {name} cannot be made: {error!r}; choose another one"
+        ) from error
 
 
 def _module(name: str) -> ModuleType:

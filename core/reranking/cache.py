@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,10 +53,14 @@ class Cached:
         self._cache = cache
 
     def estimate(self, query: str, texts: Sequence[str]) -> float | None:
-        """US dollars for what the cache lacks: 0 when it holds all. None when no price is known."""
+        """US dollars for what the cache lacks: 0 when it holds all. None when no price is known. Raises as
+        `scores` does."""
         query, distinct = encodable(query), _distinct(texts)
         missing = self._known(query, distinct).missing
-        return self.reranker.estimate(query, missing) if missing else 0.0
+        if not missing:
+            return 0.0
+        with self._clear_errors():
+            return _cost(self.reranker.estimate(query, missing))
 
     def missing_key(self) -> str:
         """Blank when the reranker can be asked, else one sentence that says which variable to set."""
@@ -78,17 +83,25 @@ class Cached:
         return Scores(values, fresh.dollars, _joined(fresh.note, said, trouble))
 
     def _ask(self, query: str, texts: Sequence[str]) -> Scores:
-        try:
+        with self._clear_errors():
             given = self.reranker.scores(query, texts)
             values = _checked(given.values, len(texts))
+            dollars = _cost(given.dollars)
+        note = given.note if dollars is not None else _joined(given.note, "what it cost is not known")
+        return Scores(values, dollars or 0.0, note)
+
+    @contextmanager
+    def _clear_errors(self) -> Iterator[None]:
+        """Whatever a reranker of somebody's raises: it costs its stage only."""
+        try:
+            yield
         except (RerankError, Stopped):
             raise
-        except Exception as error:  # whatever a reranker of somebody's raises: it costs its stage only
+        except Exception as error:
             reason = str(error).strip() or type(error).__name__
             raise RerankError(
                 f"the reranker {self.name} ({self.model_id}) failed: {reason}; choose another one or none"
             ) from error
-        return replace(given, values=values)
 
     def _known(self, query: str, texts: Sequence[str]) -> _Known:
         keys = self._keys(query, texts)
@@ -143,6 +156,12 @@ def _checked(values: object, count: int) -> NDArray[np.float64]:
     if not np.isfinite(found).all():
         raise ValueError("it gave scores that are not finite numbers")
     return found.astype(np.float64)
+
+
+def _cost(dollars: object) -> float | None:
+    """US dollars; None for what can be no sum."""
+    known = isinstance(dollars, int | float) and 0 <= dollars < float("inf")
+    return float(dollars) if known else None  # type: ignore[arg-type]
 
 
 def _joined(*parts: str) -> str:
