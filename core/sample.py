@@ -10,6 +10,7 @@ from core.protocols import Progress
 
 SAMPLE = "Sample"
 _FOLDER = Path(__file__).parent.parent / "data" / "sample"
+_QUERIES = _FOLDER.parent / "sample_queries.jsonl"
 _DONE = "sample"
 
 
@@ -38,6 +39,12 @@ def ensure_sample(progress: Progress | None = None) -> Collection | None:
 def sample_files() -> list[tuple[str, bytes]]:
     """Name and bytes of each sample document; [] when they are not installed."""
     return [(path.name, path.read_bytes()) for path in _paths()]
+
+
+def sample_queries() -> str:
+    """The golden queries of the sample documents, as `evaluation.read_judgements` reads them; "" when they
+    are not installed."""
+    return _QUERIES.read_text(encoding="utf-8") if _QUERIES.is_file() else ""
 
 
 def _paths() -> list[Path]:

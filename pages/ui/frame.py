@@ -10,7 +10,7 @@ import streamlit as st
 from core.collection import list_collections
 from pages.ui import draw, links, state
 
-Page = Literal["search", "documents", "chunks", "context", "answer"]
+Page = Literal["search", "documents", "chunks", "context", "answer", "evaluate"]
 
 _MENU: tuple[tuple[Page, str, str], ...] = (
     ("search", "Search", links.SEARCH),
@@ -18,6 +18,7 @@ _MENU: tuple[tuple[Page, str, str], ...] = (
     ("chunks", "Chunks", links.CHUNKS),
     ("context", "Context", links.CONTEXT),
     ("answer", "Answer", links.ANSWER),
+    ("evaluate", "Evaluate", links.EVALUATE),
 )
 _ICON = str(Path(__file__).parent / "icon.svg")
 _CSS = (Path(__file__).parent / "frame.css").read_text(encoding="utf-8")

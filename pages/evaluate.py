@@ -1,0 +1,70 @@
+"""Evaluate: golden queries, what every stage makes of them, and whether a difference is real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlit as st
+
+from core.errors import RankscopeError
+from pages.ui import draw, links, resources, state
+from pages.ui.controls import index_controls, search_controls
+from pages.ui.evaluate_bench import Bench, bench_of
+from pages.ui.evaluate_import import take_error, take_said
+from pages.ui.evaluate_judgements import judgements_tab
+from pages.ui.frame import frame
+from pages.ui.index_bar import ask, index_bar
+from pages.ui.searching import indexes_of, signals_of
+from pages.ui.suggest import is_sample
+
+_CSS = (Path(__file__).parent / "ui" / "evaluate.css").read_text(encoding="utf-8")
+_TABS: dict[str, Callable[[Bench], None]] = {
+    "Judgements": judgements_tab,
+}
+
+
+def main() -> None:
+    frame("evaluate")
+    st.html(f"<style>{_CSS}</style>")
+    collection = state.collection()
+    if not collection.files():
+        _empty(collection.name)
+        return
+    with st.sidebar:
+        search_controls(signals_of(state.trace()), indexes_of(state.trace()))
+        index_controls(ask)
+    corpus = resources.corpus(collection)
+    if corpus is None and is_sample(collection) and state.first_time("index the sample"):
+        ask()
+    with st.container(key="search_index"):
+        indexing = index_bar(collection)
+    if failed := take_error():
+        draw.notice(failed, "error")
+    take_said()
+    bench = bench_of(collection, corpus)
+    for name, tab in zip(
+        _TABS, st.tabs(list(_TABS), key="evaluate_tab", on_change="rerun"), strict=True
+    ):
+        if tab.open:
+            with tab:
+                _TABS[name](bench)
+    if indexing is not None:
+        indexing()  # last, so that the page is whole while it runs
+
+
+def _empty(name: str) -> None:
+    with st.container(key="empty_state"):
+        draw.text("No documents yet", "rs-empty-title")
+        draw.text(
+            f"“{name}” is empty. Add files or a folder on the Documents page, then judge what a search "
+            "should find in them.",
+            "rs-quiet",
+        )
+        links.link(links.DOCUMENTS, "Go to Documents", ":material/upload_file:")
+
+
+try:
+    main()
+except RankscopeError as error:
+    draw.notice(str(error), "error")
