@@ -89,13 +89,14 @@ def make(
     monkeypatch.setenv("CO_API_KEY", "test")
     monkeypatch.setenv("VOYAGE_API_KEY", "test")
     claude.write = order_of
-    url = server.url_for("").rstrip("/")
+    for name in ("CO_API_URL", "VOYAGE_BASE_URL"):
+        monkeypatch.setenv(name, server.url_for("").rstrip("/"))
     makers: dict[str, Callable[[], Reranker]] = {
         "late": LateInteraction,
         "cross-encoder": lambda: CrossEncoder(str(tiny)),
         "claude": ClaudeReranker,
-        "cohere": lambda: CohereReranker(base_url=url),
-        "voyage": lambda: VoyageReranker(base_url=url),
+        "cohere": CohereReranker,
+        "voyage": VoyageReranker,
     }
     return lambda name: makers[name]()
 

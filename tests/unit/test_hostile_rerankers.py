@@ -52,7 +52,7 @@ def odd() -> Iterator[Callable[..., None]]:
                 return estimate(query, texts)
 
         Odd.paid = paid  # type: ignore[attr-defined]
-        register_reranker("odd", lambda _: Odd())  # type: ignore[arg-type]
+        register_reranker("odd", lambda _: Odd())  # type: ignore[arg-type, return-value]
 
     yield register
     unregister_reranker("odd")
