@@ -125,7 +125,12 @@ def _hand_over(
         if error.kind not in ("timeout", "network", "cut", "other"):  # else it may have arrived
             store.forget_batch(draft)
         raise
-    store.name_batch(draft, name)
+    try:
+        store.name_batch(draft, name)
+    except ContextError as error:
+        raise ContextError(
+            f"the server took a batch as {name}, which could not be noted: {error}"
+        ) from error
     return name
 
 

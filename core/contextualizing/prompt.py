@@ -101,7 +101,6 @@ def window_of(span: Span, parts: Sequence[Span], length: int) -> int:
         return min(end, last) - max(start, first), min(before, after)
 
     # Those that touch it: in a long document all others are thousands.
-    first = bisect_right(parts, span[0], key=lambda part: part[1])
+    first = min(bisect_right(parts, span[0], key=lambda part: part[1]), len(parts) - 1)
     beyond = bisect_left(parts, span[1], key=lambda part: part[0])
-    near = range(min(first, len(parts) - 1), max(beyond, first + 1))
-    return max(near, key=holds)
+    return max(range(first, max(beyond, first + 1)), key=holds)

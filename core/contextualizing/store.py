@@ -172,6 +172,8 @@ class ContextStore:
         self.path = folder / "contexts.db"
         self._lock = threading.RLock()
         self._held: sqlite3.Connection | None = None
+        self._closed = False
+        self._unkept: list[tuple[ContextSettings, Written]] = []
         self._known: dict[str, tuple[int, dict[str, str]]] = {}  # digests by writer, of a version
         with self._clear():
             self._database = connect(self.path)
@@ -196,6 +198,7 @@ class ContextStore:
             name: getattr(settings, name)
             for name in ("writer", "model", "base_url", "prompt", "max_tokens", "window")
         }
+        self._keep_held()
         with self._write() as database:
             database.execute(
                 "INSERT OR IGNORE INTO writers VALUES (?,?,?)",
@@ -211,10 +214,20 @@ class ContextStore:
     def put(self, settings: ContextSettings, written: Written) -> None:
         """Keep an answer and what it cost; on disk when this returns.
 
-        It takes the place of an earlier one unless a person has edited, accepted or dropped that.
+        It takes the place of an earlier one unless a person has edited, accepted or dropped that. What a full
+        disk does not take is held, and goes there with the next answer or the next start of a job: it is paid.
         """
-        with self._write() as database:
-            _put(database, settings, written)
+        with self._lock:
+            self._unkept.append((settings, written))
+            self._keep_held()
+
+    def _keep_held(self) -> None:
+        with self._lock:
+            if self._unkept:
+                with self._write() as database:
+                    for settings, written in self._unkept:
+                        _put(database, settings, written)
+                self._unkept.clear()
 
     def settled(self, key: str) -> dict[str, set[Span]]:
         """Text hash → spans that need no asking: usable, dropped by a person, or refused by the model."""
@@ -558,6 +571,7 @@ class ContextStore:
     def close(self) -> None:
         self.release()
         with self._lock:
+            self._closed = True
             self._database.close()
 
     def _clear(self) -> AbstractContextManager[None]:
@@ -577,7 +591,9 @@ class ContextStore:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with self._lock, self._clear():
-            if not self.path.exists():  # SQLite would go on writing into a file that is no longer there
+            if (
+                self._closed or not self.path.exists()
+            ):  # SQLite would go on writing into a file that is no longer there
                 raise ContextError(f"the contexts in {self.path} were deleted with their collection")
             with transaction(self._database, begin):
                 yield self._database
