@@ -31,7 +31,8 @@ from core.evaluation.space import Point, Space, point_key
 from core.evaluation.statistics import Comparison, Interval, compare, interval
 from core.pipeline.assemble import RERANKER
 from core.protocols import Progress
-from core.settings import Settings
+from core.reranking import load_reranker
+from core.settings import SearchSettings, Settings
 from core.types import Document
 
 Method = Literal["grid", "optuna"]
@@ -207,9 +208,13 @@ class _Run:
                         group = settings.index.fingerprint()
                         groups.setdefault(group, []).append((point, settings, name))
             for one in groups.values():
+                free = [made for made in one if not _costs(made[1].search)]
                 size = len(one) if self._deadline is None else BATCH
-                for at in range(0, len(one), size):
-                    self._batch(one[at : at + size])
+                for at in range(0, len(free), size):
+                    self._batch(free[at : at + size])
+                for made in one:
+                    if _costs(made[1].search):
+                        self._batch([made])  # so that money that ends leaves whole trials
         except Stopped as stop:
             self.complete = False
             self.notes.append(str(stop) or "stopped")
@@ -381,3 +386,11 @@ class _Run:
 def _price(trial: Trial) -> float:
     """A price that is not known is no bargain."""
     return math.inf if math.isnan(trial.dollars) else trial.dollars
+
+
+def _costs(search: SearchSettings) -> bool:
+    try:
+        reranker = load_reranker(search)
+    except RankscopeError:  # told when it is asked
+        return False
+    return bool(reranker and reranker.paid)
