@@ -12,17 +12,17 @@ from core.explanation import stage_title
 from core.pipeline import replay, search
 from core.report.knobs import knobs, value_of
 from core.report.tables import moved, movement_sentence
-from core.settings import SearchSettings
+from core.settings import PAID_RERANKERS, SearchSettings
 from core.trace import Trace
 from pages.ui import state
-from pages.ui.plain import counted
+from pages.ui.plain import counted, plain
 
 
 def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace:
     """The trace of query and settings; the session keeps it, the one before, and what changed."""
     shown, pay = state.trace(), state.take_pay()
     if shown is None or shown.query != query or shown.corpus is not corpus:
-        with st.spinner("Searching …", show_time=True):
+        with st.spinner(_doing("Searching", settings, pay), show_time=True):
             found = search(corpus, query, settings, pay=pay)
         # Said from the first search on, so that the columns do not move down at the first change.
         spent = sum(found.record.milliseconds.values())
@@ -37,7 +37,7 @@ def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace
             raise NeedsSearch((f"the scores of {settings.rerank}",))
         found, how = replay(shown, settings), "Recomputed from the recorded search"
     except NeedsSearch as reason:
-        with st.spinner("Searching again …", show_time=True):
+        with st.spinner(_doing("Searching again", settings, pay), show_time=True):
             found = search(corpus, query, settings, pay=pay)
         how = f"Searched again, as the recorded search does not cover {', '.join(reason.reasons)}"
     counts = moved(shown, found)
@@ -47,6 +47,13 @@ def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace
         told += why_nothing_moved(shown.settings, settings, signals_of(found), indexes_of(found))
     state.set_trace(found, told, before=shown)
     return found
+
+
+def _doing(what: str, settings: SearchSettings, pay: bool) -> str:
+    """What takes the time: a reranker reads far more than a search does."""
+    if settings.rerank == "none" or (settings.rerank in PAID_RERANKERS and not pay):
+        return f"{what} …"
+    return f"{what}, then reranking up to {counted(settings.rerank_depth, 'chunk')}: {plain(settings.rerank)} …"
 
 
 def took(milliseconds: float) -> str:
