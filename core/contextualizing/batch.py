@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from core.contextualizing.job import judge
+from core.contextualizing.job import check_cap, judge
 from core.contextualizing.plan import cache_floor, make_plan
 from core.contextualizing.prompt import Mark, Span, request
 from core.contextualizing.store import BatchChunk, BatchRow, ContextStore, Written
@@ -49,6 +49,7 @@ def submit(
     `give_up` frees them. Raises ContextError where the model takes no batches, and where chunks were handed
     over already.
     """
+    check_cap(cap_dollars)
     facts = claude.facts(settings.model)
     if facts.batch is False:
         raise ContextError(

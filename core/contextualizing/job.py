@@ -105,6 +105,12 @@ def writer_client(settings: ContextSettings) -> Claude:
     return Claude(settings.base_url if settings.writer == "endpoint" else "", retries=5, timeout=120.0)
 
 
+def check_cap(dollars: float | None) -> None:
+    """Raises ContextError for a limit that would hold nothing back: everything is above it, or nothing."""
+    if dollars is not None and not 0 <= dollars < float("inf"):
+        raise ContextError(f"the limit of {dollars:g} US dollars is none; give a number from 0 on")
+
+
 def judge(reply: Reply, settings: ContextSettings) -> tuple[str, str]:
     """What an answer is worth: the state it is kept in and the reason where that is not "written".
 
@@ -141,11 +147,12 @@ class ContextJob:
     ) -> None:
         """`cap_dollars`: no call begins that could bring this job above it.
 
-        Raises ContextError when a cap is given and no price is known that it could be held with.
+        Raises ContextError when a cap is given that is none, or no price is known that it could be held with.
         """
         self._store, self._documents, self._work = store, documents, work
         self._settings, self._claude, self._prices = settings, claude, prices
         self._cap, self._concurrency = cap_dollars, max(concurrency, 1)
+        check_cap(cap_dollars)
         self._free = claude.local and not prices.known(settings.model)
         if cap_dollars is not None and not self._free and not prices.known(settings.model):
             raise ContextError(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.answering import AnswerStore
 from core.contextualizing import batch as batches
 from core.errors import ContextError, LlmError
 from core.llm import Claude, Usage
-from tests.claude_server import WHEN, ClaudeServer, Fault
+from tests.claude_server import WHEN, ClaudeServer, Fault, Timeout
 from tests.context_desk import Desk
 
 ROOT = Path(__file__).parents[2]
@@ -300,3 +302,92 @@ def test_a_job_does_not_ask_for_what_a_batch_was_handed_meanwhile(
     job.start()
     assert job.join(20)
     assert claude.asked == []
+
+
+@pytest.mark.parametrize("cap", [float("nan"), -1.0, float("inf")])
+def test_a_limit_that_is_none_is_refused(claude: ClaudeServer, tmp_path: Path, cap: float) -> None:
+    desk = Desk(tmp_path, chunks=3)
+    with pytest.raises(ContextError, match="is none"):
+        desk.job(cap_dollars=cap)
+    with pytest.raises(ContextError, match="is none"):
+        batches.submit(
+            desk.store, desk.documents, desk.work(), desk.settings, Claude(), desk.prices, cap
+        )
+    assert desk.run(cap_dollars=0.0).snapshot().state == "capped"
+    assert claude.asked == []
+    assert claude.batches == {}
+
+
+def test_a_key_that_is_withdrawn_in_the_middle_ends_the_job_and_loses_nothing(
+    claude: ClaudeServer, tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path, chunks=10)
+    claude.fail(*[Fault(401)] * 9, on=lambda body: len(claude.asked) > 4)
+    job = desk.run(concurrency=2)
+    now = job.snapshot()
+    assert (now.state, now.failed) == ("failed", ())
+    assert now.done == desk.store.totals().answers == 4
+    assert len(claude.asked) <= 6  # what was on its way
+    claude._faults.clear()
+    before = len(claude.asked)
+    job.start()
+    assert job.join(20)
+    assert (job.snapshot().state, len(claude.asked) - before) == ("done", 6)
+
+
+SUBMIT = """
+import sys
+from pathlib import Path
+from core.contextualizing.batch import submit
+from core.llm import Claude
+from tests.context_desk import Desk
+desk = Desk(Path(sys.argv[1]), chunks=3)
+submit(desk.store, desk.documents, desk.work(), desk.settings, Claude(), desk.prices)
+"""
+
+ANSWER = """
+import sys
+from pathlib import Path
+from core.answering import AnswerStore, ask, from_documents
+from core.llm import Claude
+from core.prices import load_prices
+from tests.context_desk import make_documents
+documents, _ = make_documents(1, 3)
+for answer in ask(from_documents("Why?", documents), AnswerStore(Path(sys.argv[1])), Claude(), load_prices()):
+    print(answer.text, flush=True)
+"""
+
+
+def test_a_program_killed_while_it_hands_over_a_batch_does_not_hand_it_over_twice(
+    claude: ClaudeServer, tmp_path: Path
+) -> None:
+    claude.fail(Timeout(30), path="/v1/messages/batches")
+    command = [sys.executable, "-c", SUBMIT, str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT) as other:
+        until = time.monotonic() + 30
+        while not any(one.path.endswith("batches") for one in claude.requests):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        other.kill()
+    desk = Desk(tmp_path, chunks=3)
+    assert [row.status for row in desk.store.batches()] == ["sending"]
+    assert (desk.work().chunks, desk.work().waiting) == (0, 3)
+    batches.refresh(desk.store, Claude(), desk.prices)
+    batches.give_up(desk.store, desk.store.batches()[0].id)  # only a person can know
+    assert desk.work().chunks == 3
+
+
+def test_of_an_answer_whose_program_is_killed_what_had_come_is_kept(
+    claude: ClaudeServer, tmp_path: Path
+) -> None:
+    claude.write = lambda body: "It is about pumps. " * 200
+    claude.pace = 0.02
+    command = [sys.executable, "-c", ANSWER, str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout
+        shown = other.stdout.readline().strip()
+        other.kill()
+    assert shown.startswith("It is about")
+    [kept] = AnswerStore(tmp_path).latest()
+    assert kept.state == "cut"
+    assert kept.text.startswith(shown)
