@@ -28,7 +28,7 @@ from pages.ui.frame import frame
 from pages.ui.index_bar import ask, index_bar
 from pages.ui.listing import documents_of
 from pages.ui.meter import Meter, duration
-from pages.ui.plain import counted, plain
+from pages.ui.plain import counted, plain, sentence
 
 _LISTED = 2_000  # documents offered at a time
 
@@ -407,8 +407,9 @@ def _survey(
 
 def _plan(plan: Survey, draft: IndexSettings, embedder: Embedder) -> None:
     missing_key = getattr(embedder, "missing_key", None)
-    if missing_key and (wanted := missing_key()):
-        draw.notice(wanted, "warning")
+    wanted = missing_key() if missing_key else ""
+    if wanted:
+        draw.notice(sentence(wanted), "warning")
     if plan.missing:
         cost = f"{plan.missing:,} of {plan.texts:,} texts have no vector yet"
         if plan.priced:
@@ -427,7 +428,8 @@ def _plan(plan: Survey, draft: IndexSettings, embedder: Embedder) -> None:
     )
     same = draft == state.index_settings()
     st.button(
-        "Index with these settings", key="chunk_index", type="primary", disabled=same,
+        "Index with these settings", key="chunk_index", type="primary",
+        disabled=same or bool(wanted and plan.missing),
         on_click=ask, args=(draft,),
         help="These are the index's settings already." if same else f"Model {plain(draft.model)}",
     )  # fmt: skip

@@ -327,3 +327,16 @@ def _texts(collection: Collection, embedder: HashEmbedder) -> list[str]:
         for document in collection.documents()
         for chunk in chunk_document(document, IndexSettings().chunking, embedder.count_tokens)
     ]
+
+
+def test_a_hosted_model_without_its_key_is_planned_but_cannot_be_indexed(
+    machines: Collection, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VOYAGE_API_KEY", raising=False)
+    test = open_page(PAGE)
+    test.session_state["rs_draft"] = IndexSettings(model="voyage:voyage-3.5")
+    test.run().button(key="chunk_survey_do").click().run()
+    assert "Voyage needs a key: set VOYAGE_API_KEY and start again." in shown_text(test)
+    assert test.button(key="chunk_index").disabled
+    monkeypatch.setenv("VOYAGE_API_KEY", "no-real-key")
+    assert not test.run().button(key="chunk_index").disabled
