@@ -11,8 +11,10 @@ from core.errors import RankscopeError
 from pages.ui import draw, links, resources, state
 from pages.ui.controls import index_controls, search_controls
 from pages.ui.evaluate_bench import Bench, bench_of
+from pages.ui.evaluate_funnel import funnel_tab
 from pages.ui.evaluate_import import take_error, take_said
 from pages.ui.evaluate_judgements import judgements_tab
+from pages.ui.evaluate_measure import measure_tab
 from pages.ui.frame import frame
 from pages.ui.index_bar import ask, index_bar
 from pages.ui.searching import indexes_of, signals_of
@@ -21,6 +23,8 @@ from pages.ui.suggest import is_sample
 _CSS = (Path(__file__).parent / "ui" / "evaluate.css").read_text(encoding="utf-8")
 _TABS: dict[str, Callable[[Bench], None]] = {
     "Judgements": judgements_tab,
+    "Measure": measure_tab,
+    "Funnel": funnel_tab,
 }
 
 

@@ -69,4 +69,6 @@ def _located(
 
 def query_link(query: GoldenQuery, label: str = "") -> None:
     """A link that asks the query on the Search page, with its golden evidence marked."""
-    links.link(links.SEARCH, label or plain(query.text), q=query.text, golden=query.id)
+    links.link(
+        links.SEARCH, label or plain(query.text), ":material/search:", q=query.text, golden=query.id
+    )

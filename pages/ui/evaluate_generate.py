@@ -35,6 +35,10 @@ def job_of(collection: Collection) -> GenerateJob | None:
     return _jobs().get(str(collection.folder))
 
 
+def _put_away(collection: Collection) -> None:
+    _jobs().pop(str(collection.folder), None)
+
+
 def generate(bench: Bench) -> None:
     """How many, by which model, at what cost at most; then ask."""
     popover = st.popover(
@@ -160,7 +164,8 @@ def _ended(collection: Collection, now: Progress) -> None:
         draw.notice(f"{told}: {_told(now)}.{reason}", kind)  # type: ignore[arg-type]
         st.button(
             "Close", key="generate_close", type="tertiary",
-            on_click=lambda: _jobs().pop(str(collection.folder), None),
+            on_click=_put_away,
+            args=(collection,),
         )  # fmt: skip
     if now.failed:
         with st.expander("Which failed, and why", key="generate_failed"):
