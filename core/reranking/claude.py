@@ -6,6 +6,7 @@ half the next window takes up, so that a text can rise from the last place to th
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -27,6 +28,9 @@ STEP = 20
 
 LONGEST = 4_000
 """Characters of a text that Claude sees: 40 of them stay under the 100,000 tokens from which Haiku is dear."""
+
+KEPT = 100
+"""Windows kept of lists whose ordering broke off."""
 
 TIMEOUT = 60.0
 """Seconds that one window's answer may take."""
@@ -58,6 +62,7 @@ class ClaudeReranker:
 
     def __init__(self, model_id: str = "") -> None:
         self.model_id = model_id or DEFAULT_MODEL
+        self._paid: OrderedDict[tuple[str, ...], list[int]] = OrderedDict()  # of lists that broke off
 
     @property
     def version(self) -> str:
@@ -66,7 +71,8 @@ class ClaudeReranker:
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
         """Shape (len(texts),), whole numbers. Raises RerankError for a missing key, and for any answer that
-        does not come, is cut, refused or no order; what was paid by then is in the message."""
+        does not come, is cut, refused or no order; what was paid by then is in the message, and the windows
+        ordered by then are not asked for again by the next call."""
         order = list(range(len(texts)))
         if len(texts) < 2:
             return Scores(np.ones(len(texts)))
@@ -74,25 +80,35 @@ class ClaudeReranker:
         prices = load_prices()
         spent: list[float | None] = []
         unranked = 0
+        done: list[tuple[str, ...]] = []
         try:
             for window in windows(len(texts)):
                 part = [order[place] for place in range(*window)]
-                asked = self._params(claude, query, [texts[place] for place in part])
-                answer, reply = claude.parse(asked, Ranking)
-                spent.append(prices.cost(self.model_id, reply.usage))
-                if answer is None:
-                    raise RerankError(_UNUSABLE.get(reply.stop or "", _UNUSABLE[""]))
-                places, named = mended(answer.order, len(part))
+                seen = [texts[place] for place in part]
+                done.append((query, *seen))
+                ids = self._paid.get(done[-1])
+                if ids is None:
+                    answer, reply = claude.parse(self._params(claude, query, seen), Ranking)
+                    spent.append(prices.cost(self.model_id, reply.usage))
+                    if answer is None:
+                        raise RerankError(_UNUSABLE.get(reply.stop or "", _UNUSABLE[""]))
+                    ids = self._paid[done[-1]] = answer.order
+                places, named = mended(ids, len(part))
                 if not named:
+                    self._paid.pop(done[-1], None)
                     raise RerankError("the answer names none of the passages; ask again")
                 unranked += len(part) - named
                 order[slice(*window)] = [part[place] for place in places]
         except (LlmError, RerankError) as error:
+            while len(self._paid) > KEPT:
+                self._paid.popitem(last=False)
             paid = _dollars(spent)
             after = f" (${paid:.4f} were spent)" if paid else ""
             raise RerankError(
                 f"the reranker {self.name} ({self.model_id}) gave no order: {error}{after}"
             ) from error
+        for one in done:
+            self._paid.pop(one, None)
         values = np.empty(len(texts))
         values[order] = np.arange(len(texts), 0, -1)
         return Scores(values, _dollars(spent), self._note(texts, spent, unranked))

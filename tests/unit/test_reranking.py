@@ -474,6 +474,24 @@ def test_an_answer_without_an_order_is_an_error_that_says_what_was_spent(
     assert KEY not in str(raised.value)
 
 
+def test_windows_that_were_ordered_before_one_failed_are_not_paid_again(
+    ranking_server: ClaudeServer,
+) -> None:
+    texts = [f"text {n}" for n in range(90)]
+    ranking_server.fail(
+        Fault(400), on=lambda body: "text 0\n" in passages_blocks(body)
+    )  # the last window
+    reranker = ClaudeReranker()
+    with pytest.raises(RerankError):
+        reranker.scores("q", texts)
+    paid = len(ranking_server.asked)
+    found = reranker.scores("q", texts)
+    assert len(ranking_server.asked) == paid + 1
+    assert found.values.tolist() == ClaudeReranker().scores("q", texts).values.tolist()
+    reranker.scores("q", texts)  # whole lists are the score cache's: nothing is held here
+    assert len(ranking_server.asked) == 3 * paid + 1
+
+
 def passages_blocks(body: dict[str, Any]) -> str:
     return "".join(block["text"] for block in body["messages"][0]["content"])
 
