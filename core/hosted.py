@@ -36,6 +36,7 @@ _LONGEST_WAIT = 60  # seconds that a provider's retry-after may ask for and get
 _AGAIN = (408, 429, 500, 502, 503, 504, 529)
 _DETAIL = 200  # characters of a provider's own message that are passed on
 _BYTES_A_TOKEN = 4
+_MOST_CHARGED = 1e12  # tokens or units: no request has more
 
 
 class HostedError(RankscopeError):
@@ -236,9 +237,22 @@ def relevances(service: Service, answer: Any, rows: str, count: int) -> list[flo
     if not isinstance(answer, dict):
         raise malformed(service, "no object")
     values = by_index(service, answer.get(rows), "relevance_score", count)
-    if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+    try:
+        scores = [float(value) if isinstance(value, int | float) else math.nan for value in values]
+    except OverflowError:
+        scores = [math.inf]
+    if not all(map(math.isfinite, scores)):
         raise malformed(service, "scores that are no numbers")
-    return [float(value) for value in values]
+    return scores
+
+
+def charged(answer: Any, *path: str) -> float | None:
+    """The number at `path` in what an answer says of its cost; None where there is none. The answer itself
+    is paid for, whatever stands there."""
+    for name in path:
+        answer = answer.get(name) if isinstance(answer, dict) else None
+    known = isinstance(answer, int | float) and 0 <= answer < _MOST_CHARGED
+    return float(answer) if known else None
 
 
 def malformed(service: Service, what: str) -> HostedError:

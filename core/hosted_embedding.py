@@ -194,7 +194,7 @@ def _gemini_request(model: str, texts: list[str], query: bool) -> tuple[str, dic
 def _gemini_vectors(answer: Any, count: int) -> list[Any]:
     try:
         rows = [np.array(row["values"], dtype=np.float32) for row in answer["embeddings"]]
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, KeyError, ValueError, OverflowError):
         raise malformed(GEMINI, "vectors that cannot be read") from None
     if len(rows) != count or any(row.ndim != 1 for row in rows):
         raise malformed(GEMINI, f"{len(rows)} results for {count} texts")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import RankscopeError, RerankError
-from core.hosted import COHERE, PROMPT, batches, estimated_tokens, relevances
+from core.hosted import COHERE, PROMPT, batches, charged, estimated_tokens, relevances
 from core.prices import load_prices
 from core.protocols import Scores
 from core.types import encodable
@@ -39,10 +39,9 @@ class _Price:
 
     def billed(self, answer: dict[str, Any], query: str, texts: Sequence[str]) -> float:
         """US dollars for what the answer says was charged; an estimate where it says nothing."""
-        meta = answer.get("meta")
-        units = meta.get("billed_units") if isinstance(meta, dict) else None
-        charged = (units or {}).get("input_tokens" if self.by_tokens else "search_units")
-        return self.expected(query, texts) if charged is None else self.dollars * float(charged)
+        unit = "input_tokens" if self.by_tokens else "search_units"
+        units = charged(answer, "meta", "billed_units", unit)
+        return self.expected(query, texts) if units is None else self.dollars * units
 
 
 class CohereReranker:

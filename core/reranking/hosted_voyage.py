@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import RankscopeError, RerankError
-from core.hosted import PROMPT, VOYAGE, batches, estimated_tokens, relevances
+from core.hosted import PROMPT, VOYAGE, batches, charged, estimated_tokens, relevances
 from core.prices import load_prices
 from core.protocols import Scores
 from core.types import encodable
@@ -73,9 +73,8 @@ class VoyageReranker:
 
     def _billed(self, answer: dict[str, Any], query: str, texts: Sequence[str]) -> float:
         """The tokens that the answer says were billed; an estimate where it says nothing."""
-        usage = answer.get("usage")
-        tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
-        return self._tokens(query, texts) if tokens is None else float(tokens)
+        tokens = charged(answer, "usage", "total_tokens")
+        return self._tokens(query, texts) if tokens is None else tokens
 
     def _price(self) -> float | None:
         """US dollars for a token."""

@@ -422,6 +422,7 @@ def test_voyage_vectors_that_are_not_as_documented(script: Script, answer: Any) 
         {"embeddings": []},
         {"embeddings": [{"values": ["x"]}]},
         {"embeddings": [{"values": 1}]},
+        {"embeddings": [{"values": [10**400] * 3_072}]},
     ],
 )
 def test_gemini_vectors_that_are_not_as_documented(script: Script, answer: Any) -> None:
@@ -592,3 +593,24 @@ def test_what_it_did_cost(script: Script) -> None:
     assert CohereReranker("rerank-v3.5").scores("query", ["a"]).dollars == pytest.approx(0.002)
     unknown = CohereReranker("rerank-unknown").scores("query", ["a"])
     assert (unknown.dollars, unknown.note) == (0.0, "no price is known for rerank-unknown")
+
+
+@pytest.mark.parametrize("odd", ["x", -5, float("nan"), 10**400, [1], {}], ids=lambda odd: str(odd)[:4])
+def test_scores_are_kept_whatever_is_said_of_their_cost(script: Script, odd: Any) -> None:
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        meta = {"billed_units": {"search_units": odd, "input_tokens": odd}}
+        return cohere_scores(body) | {"meta": meta, "usage": {"total_tokens": odd}}
+
+    script.steps = [answer]
+    cohere = CohereReranker("rerank-v3.5").scores("query", ["a"])
+    assert (cohere.values.tolist(), cohere.dollars) == ([0.01], pytest.approx(0.002))
+    script.steps = [lambda body: {"data": answer(body)["results"], "usage": odd}]
+    voyage = VoyageReranker()
+    scores = voyage.scores("query", ["a"])
+    assert scores.dollars == pytest.approx(voyage.estimate("query", ["a"]))
+
+
+def test_a_score_that_no_float_can_hold_is_none(script: Script) -> None:
+    script.steps = [lambda _: {"results": [{"index": 0, "relevance_score": 10**400}]}]
+    with pytest.raises(RerankError, match="scores that are no numbers"):
+        CohereReranker().scores("query", ["a"])
