@@ -11,10 +11,13 @@ from core.errors import RankscopeError
 from pages.ui import draw, links, resources, state
 from pages.ui.controls import index_controls, search_controls
 from pages.ui.evaluate_bench import Bench, bench_of
+from pages.ui.evaluate_compare import compare_tab
 from pages.ui.evaluate_funnel import funnel_tab
 from pages.ui.evaluate_import import take_error, take_said
 from pages.ui.evaluate_judgements import judgements_tab
+from pages.ui.evaluate_ladder import ladder_tab
 from pages.ui.evaluate_measure import measure_tab
+from pages.ui.evaluate_sweep import sweep_tab
 from pages.ui.frame import frame
 from pages.ui.index_bar import ask, index_bar
 from pages.ui.searching import indexes_of, signals_of
@@ -25,6 +28,9 @@ _TABS: dict[str, Callable[[Bench], None]] = {
     "Judgements": judgements_tab,
     "Measure": measure_tab,
     "Funnel": funnel_tab,
+    "Ladder": ladder_tab,
+    "Compare": compare_tab,
+    "Sweep": sweep_tab,
 }
 
 

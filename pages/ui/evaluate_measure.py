@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 
 import numpy as np
@@ -79,13 +80,13 @@ def begin(bench: Bench, pay: bool = False, at_most: float = 0.0) -> None:
 
 def _measure(bench: Bench, corpus: Corpus, tell: Telling, pay: bool, at_most: float) -> Outcome:
     measured = measure(
-        corpus, bench.queries, bench.search, lambda done, total: tell("Measuring queries", done, total),
+        corpus, bench.queries, bench.search, partial(tell, "Measuring queries"),
         ResultsCache(bench.collection.folder), pay, at_most,
     )  # fmt: skip
     # What was paid is in the reranker's cache by now, so that nothing has to be paid here.
     funnel = measure_funnel(
         corpus, bench.queries, bench.search,
-        progress=lambda done, total: tell("Following the evidence through the stages", done, total),
+        progress=partial(tell, "Following the evidence through the stages"),
     )  # fmt: skip
     return Outcome(measured, funnel)
 

@@ -1,0 +1,206 @@
+"""Ladder: what each step of contextual retrieval takes off the failures, here and as published."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from core.errors import RankscopeError
+from core.evaluation import ladder as engine
+from core.evaluation.corpora import Telling
+from core.evaluation.ladder import Ladder, Step, StepResult, ladder_steps, run_ladder, written_contexts
+from core.evaluation.results import ResultsCache
+from core.evaluation.statistics import verdict
+from core.explanation import stage_title
+from core.llm import missing_key
+from core.report.evaluation_figures import Rung, ladder, percent
+from core.settings import PAID_RERANKERS
+from pages.ui import draw, evaluate_work
+from pages.ui.answer_prices import dollars
+from pages.ui.evaluate_bench import Bench
+from pages.ui.evaluate_charts import chart
+from pages.ui.evaluate_measure import ready
+from pages.ui.evaluate_work import Finished
+from pages.ui.meter import duration
+from pages.ui.plain import sentence
+
+KIND = "ladder"
+
+
+def ladder_tab(bench: Bench) -> None:
+    """The steps and their cost, the run, the figures beside the published ones."""
+    if not ready(bench, "run the ladder over them"):
+        return
+    steps = _steps(bench)
+    stamp = _stamp(bench, steps)
+    found: Finished[Ladder] | None = evaluate_work.finished(bench.collection, KIND)
+    if not evaluate_work.running(bench.collection, KIND):
+        _bar(bench, steps, stamp, found)
+    evaluate_work.progress(bench.collection, KIND, "run it again, and it goes on from there.")
+    if found is not None and found.result.results:
+        _results(found)
+    with st.expander(
+        "The steps, their settings and their cost", expanded=found is None, key="ladder_steps"
+    ):
+        _table(steps)
+
+
+@st.cache_data(show_spinner=False, ttl=60, max_entries=8)
+def _key_missing() -> str:
+    return missing_key()
+
+
+def _steps(bench: Bench) -> list[Step]:
+    try:
+        written = written_contexts(bench.collection, bench.settings.index.context)
+    except RankscopeError as error:
+        draw.notice(f"Written contexts cannot be used: {error}", "warning")
+        written = None
+    return ladder_steps(bench.settings.index, bench.search, not _key_missing(), written)
+
+
+def _stamp(bench: Bench, steps: list[Step]) -> str:
+    parts = [f"{step.index.fingerprint()}{step.search.fingerprint()}" for step in steps]
+    return " ".join([str(bench.documents.version), *parts, bench.fingerprint])
+
+
+def _paid(steps: list[Step]) -> bool:
+    return any(step.search.rerank in PAID_RERANKERS for step in steps)
+
+
+def _bar(bench: Bench, steps: list[Step], stamp: str, found: Finished[Ladder] | None) -> None:
+    current = found is not None and found.stamp == stamp and found.result.complete
+    pay, cap = False, 0.0
+    with st.container(horizontal=True, vertical_alignment="bottom", key="ladder_bar"):
+        if _paid(steps):
+            pay = st.toggle(
+                "Let paid steps cost", key="ladder_pay",
+                help="Off: a step that costs is not taken, and says what it would cost",
+            )  # fmt: skip
+            cap = st.number_input(
+                "at most, US dollars", 0.0, 1_000.0, _due(found), step=0.5, key="ladder_cap", disabled=not pay,
+                width=160,
+            )  # fmt: skip
+        st.button(
+            "Run the ladder again" if found else "Run the ladder", key="ladder_do",
+            type="secondary" if current and not pay else "primary", icon=":material/stairs:",
+            on_click=_begin, args=(bench, steps, stamp, pay, cap),
+        )  # fmt: skip
+        if found is None:
+            draw.text(
+                "Five steps over the golden queries. The collection's own index and settings stay as they are.",
+                "rs-quiet",
+            )
+        elif found.stamp != stamp:
+            draw.notice(
+                "Stale: documents, settings or judgements changed since these figures.", "warning"
+            )
+
+
+def _due(found: Finished[Ladder] | None) -> float:
+    due = sum(one.due for one in found.result.results) if found else 0.0
+    return math.ceil(due * 100) / 100 if due and math.isfinite(due) else 1.0
+
+
+def _begin(bench: Bench, steps: list[Step], stamp: str, pay: bool, cap: float) -> None:
+    def call(tell: Telling) -> Ladder:
+        cache = ResultsCache(bench.collection.folder)
+        return run_ladder(
+            bench.collection, bench.queries, steps, tell, cache, pay, cap if pay else math.inf
+        )
+
+    evaluate_work.begin(bench.collection, KIND, stamp, call)
+
+
+def _results(found: Finished[Ladder]) -> None:
+    results = found.result.results
+    rungs = [
+        Rung(one.step.title, *one.failure, _published(one.step))
+        for one in results
+        if one.failure is not None
+    ]
+    if rungs:
+        first, last = rungs[0], rungs[-1]
+        draw.text(
+            f"Failures at {engine.K}: {percent(first.failure)} with {first.name}, {percent(last.failure)} at "
+            f"“{last.name}”.",
+            "rs-eval-verdict",
+        )
+        chart(ladder(rungs, engine.K), "ladder_chart")
+    draw.table(
+        (
+            "Step",
+            f"failure@{engine.K}",
+            "95 % interval",
+            "Against the step before",
+            "Chunks",
+            "Time",
+            "Paid",
+        ),
+        [_row(one) for one in results],
+        numeric=(1, 2, 4, 5, 6),
+    )
+    for one in results:
+        for note in one.notes:
+            draw.text(f"{one.step.title}: {note}", "rs-quiet")
+        if one.due:
+            draw.text(f"{one.step.title}: would cost at most about {dollars(one.due)}.", "rs-quiet")
+    _published_table()
+
+
+def _row(one: StepResult) -> tuple[str, ...]:
+    known = one.failure
+    return (
+        one.step.title,
+        percent(known.mean) if known else "–",
+        f"{percent(known.low)} to {percent(known.high)}" if known else "–",
+        sentence(verdict(one.against)) if one.against else "",
+        f"{one.chunks:,}" if one.chunks else "–",
+        duration(one.seconds),
+        dollars(one.dollars),
+    )
+
+
+def _published(step: Step) -> float | None:
+    return next((one.failure for one in engine.PUBLISHED if one.step == step.name), None)
+
+
+def _published_table() -> None:
+    with st.container(key="ladder_published"):
+        draw.text("Published, for comparison: other data, other models", "rs-subhead")
+        told = " → ".join(f"{percent(one.failure)} {one.title}" for one in engine.PUBLISHED)
+        draw.text(f"failure@{engine.K}: {told}.", "rs-text")
+        draw.text(
+            f"Averages over nine sets of documents with their authors' models; yours have other rates. {engine.SOURCE}",
+            "rs-quiet",
+        )
+
+
+def _table(steps: list[Step]) -> None:
+    rows = [
+        (step.title, _told(step), _cost(step), sentence(step.note) if step.note else "")
+        for step in steps
+    ]
+    draw.table(("Step", "Settings", "Cost", ""), rows)
+    draw.text(
+        f"All else is as in the settings at the left; depths and k are raised to {engine.K}, at which failures are "
+        "counted. Vectors are made once and kept.",
+        "rs-quiet",
+    )
+
+
+def _told(step: Step) -> str:
+    search = step.search
+    on = [stage_title(name) for name in ("bm25", "vector") if search.index(name).on]
+    parts = [" + ".join(on), f"contexts: {step.index.context.writer}"]
+    if search.rerank != "none":
+        parts.append(f"reranked by {search.rerank}, {search.rerank_depth} deep")
+    parts.append("two stages, merged" if search.two_stage else "one stage")
+    return " · ".join(parts)
+
+
+def _cost(step: Step) -> str:
+    if step.search.rerank in PAID_RERANKERS:
+        return f"paid: {step.search.rerank} for each query"
+    return "free, made here" if step.offline else "free"
