@@ -218,7 +218,8 @@ def _merge_step(
             story += f", joined with {others} neighbouring {joined}"
             story += f" over {len(passage.gaps)} gap(s)" if passage.gaps else ""
             if passage.best != position:
-                story += f"; the score is that of {trace.corpus.chunk_id(passage.best)}"
+                start, end = trace.corpus.starts[passage.best], trace.corpus.ends[passage.best]
+                story += f"; the score is that of the chunk at {start:,}–{end:,}"
     score = passage.score if passage else None
     lost = "" if passage else "not among the chunks that were kept"
     return Step(

@@ -72,8 +72,8 @@ def folder_version(folder: Path) -> str:
 
 
 def reason(error: Exception) -> str:
-    """The first line of what an error says; its kind where it says nothing."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    """The first line of what an error says, to be gone on from; its kind where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def _prepare() -> Any:

@@ -15,10 +15,10 @@ from core.cli.base import (
     SetOption,
     SettingsOption,
     app,
-    corpus_of,
     errors,
     index_settings,
     opened,
+    progress,
     show,
     trace_of,
 )
@@ -40,12 +40,15 @@ def index(
     as_json: JsonOption = False,
 ) -> None:
     """Cut, embed and index a collection; with --set or --settings in another way, which is then kept."""
+    from core.corpus import build_corpus
+
     with errors():
         store = opened(collection)
         chosen = index_settings(store, changes, settings)
-        if chosen != store.settings().index:
+        _say_price(store, chosen.model)
+        made = build_corpus(store, chosen, progress)
+        if chosen != store.settings().index:  # only now: a model that fails must not stay chosen
             store.save_settings(store.settings().replace(index=chosen))
-        made = corpus_of(collection)
     facts = {"documents": len(made.item_ids), "chunks": len(made), "notes": list(made.notes)}
     lines = [f"{facts['chunks']:,} chunks of {facts['documents']:,} documents", *made.notes]
     show(facts, as_json, "\n".join(lines))
@@ -145,6 +148,17 @@ def answer(
             typer.echo("this answer was paid for before", err=True)
     lines = [as_text(given), "", f"{given.state} {given.note}".strip() + f", {_spent(given.dollars)}"]
     show(asdict(given), as_json, "\n".join(lines))
+
+
+def _say_price(store: Any, model: str) -> None:
+    """What embedding costs at most, where a service does it."""
+    from core.embedding import load_embedder
+
+    embedder = load_embedder(model)
+    if estimate := getattr(embedder, "estimate_dollars", None):
+        dollars = estimate(sum(embedder.count_tokens([one.text for one in store.documents()])))
+        about = "a price that is not known" if dollars is None else f"${dollars:.4f}"
+        typer.echo(f"texts that have no vector yet go to {model}, for {about} at most", err=True)
 
 
 def _spans(documents: Any, chosen: Any) -> list[list[tuple[int, int]]]:

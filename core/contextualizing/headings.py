@@ -8,17 +8,17 @@ from core.chunking.describe import describe
 from core.contextualizing.prompt import Span
 from core.types import Chunk, Document
 
-VERSION = 1
+VERSION = 2
 """Raise it when the same document gets another context than before."""
 
 
 def headings_contexts(document: Document, spans: Sequence[Span], opening: int) -> list[str]:
     """For each span title (the file's name without one), heading path and page, then the document's opening.
 
-    The opening is its first `opening` characters, cut between words, blanks evened out; it is left out
-    of a chunk that begins in it, which holds it already.
+    The opening is its first `opening` characters after its title, cut between words, blanks evened out;
+    it is left out of a chunk that begins in it, which holds it already.
     """
-    first = len(document.text) - len(document.text.lstrip())
+    first = _after_title(document)
     words = _opening(document.text[first:], opening)
     return [
         "\n".join(
@@ -26,6 +26,20 @@ def headings_contexts(document: Document, spans: Sequence[Span], opening: int) -
         )
         for chunk in describe(document, spans)
     ]
+
+
+def _after_title(document: Document) -> int:
+    """Where the text begins; after the heading that repeats the title, which stands before it anyway."""
+    start = len(document.text) - len(document.text.lstrip())
+    for heading in document.headings[:1]:
+        if heading.start == start and _same(heading.title, document.title):
+            rest = document.text[heading.end :]
+            return heading.end + len(rest) - len(rest.lstrip())
+    return start
+
+
+def _same(one: str, other: str) -> bool:
+    return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
 
 
 def _place(document: Document, chunk: Chunk) -> str:
@@ -45,6 +59,7 @@ def _page(label: str) -> str:
 
 def _opening(text: str, length: int) -> str:
     cut = text[:length]
-    if len(text) > length and not text[length].isspace() and len(cut.split()) > 1:
+    inside_a_word = cut[-1:].strip() and text[length : length + 1].strip()
+    if inside_a_word and len(cut.split()) > 1:
         cut = cut.rsplit(maxsplit=1)[0]
     return " ".join(cut.split())

@@ -205,7 +205,7 @@ class Corpus:
         subject = "1 chunk is" if over == 1 else f"{over:,} chunks are"
         return [
             f"{subject} longer than the {self.embedder.max_tokens} tokens that {self.embedder.model_id} "
-            "sees: the rest does not count for the vector index; make chunks smaller"
+            "sees: the rest does not count for the vector index. Make chunks smaller."
         ]
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from core.cli import app
 from core.collection import open_collection
-from core.settings import ContextSettings
+from core.settings import DEFAULT_MODEL, ContextSettings
 from tests.claude_server import ClaudeServer, Fault
 from tests.unit.test_cli import add, files, own_home, run  # noqa: F401  (fixtures)
 
@@ -30,6 +30,18 @@ def test_index_keeps_other_settings_and_makes_them_count(files: Path) -> None:  
     assert len(bm25["ranking"]) == 2
     run("index", "-c", "Mine", "-s", "context.writer=nobody", code=1)
     assert open_collection("Mine").settings().index.context == kept
+
+
+def test_a_model_that_fails_does_not_stay_chosen(
+    files: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("VOYAGE_API_KEY", raising=False)
+    add(files)
+    told = run("index", "-c", "Mine", "-s", "model=voyage:voyage-4-lite", code=1)
+    assert "VOYAGE_API_KEY" in told
+    assert "voyage:voyage-4-lite, for $" in told
+    assert open_collection("Mine").settings().index.model == DEFAULT_MODEL
 
 
 def test_contexts_are_planned_first_and_written_when_asked(

@@ -79,7 +79,7 @@ SAFETY = (TEXT.index("Safety"), len(TEXT))
 
 def test_headings_say_title_path_page_and_opening() -> None:
     assert headings_contexts(MANUAL, [SAFETY], 30)[0] == (
-        "Pump manual > Safety (page 2)\nPump manual The pump moves"
+        "Pump manual > Safety (page 2)\nThe pump moves water from the"
     )
 
 
@@ -811,7 +811,7 @@ def test_contexts_for_each_writer(claude: ClaudeServer) -> None:
     desk = Desk(here.folder, count=2, chunks=3)
     for settings, digest in [
         (ContextSettings(), ""),
-        (ContextSettings(writer="headings", opening=10), "headings/1/10"),
+        (ContextSettings(writer="headings", opening=10), "headings/2/10"),
         (CLAUDE, ""),
     ]:
         found = contexts_for(settings, desk.documents, here)
