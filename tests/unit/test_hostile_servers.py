@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.answering import AnswerStore
+import core.embedding
+from core.answering import AnswerStore, ask, from_documents
+from core.collection import create
 from core.contextualizing import batch as batches
+from core.contextualizing.job import ContextJob
+from core.contextualizing.store import open_store
+from core.contextualizing.work import survey
+from core.corpus import build_corpus
 from core.errors import ContextError, LlmError
 from core.llm import Claude, Usage
-from tests.claude_server import WHEN, ClaudeServer, Fault, Timeout
+from core.loading import load
+from core.pipeline import search
+from core.prices import load_prices
+from core.report.export import trace_to_csv, trace_to_json
+from core.settings import DEFAULT_MODEL, ContextSettings, SearchSettings
+from tests.claude_server import KEY, WHEN, ClaudeServer, Fault, Timeout
 from tests.context_desk import Desk
+from tests.fakes import HashEmbedder
 
+OWN_KEY = "endpoint-key-0123456789"
 ROOT = Path(__file__).parents[2]
 MODEL = "claude-haiku-5-5"
 ASKED = {"model": MODEL, "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
@@ -391,3 +406,67 @@ def test_of_an_answer_whose_program_is_killed_what_had_come_is_kept(
     [kept] = AnswerStore(tmp_path).latest()
     assert kept.state == "cut"
     assert kept.text.startswith(shown)
+
+
+# Keys
+
+
+def test_no_key_in_files_logs_exports_or_messages_when_a_server_says_it_everywhere(
+    claude: ClaudeServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setenv("RANKSCOPE_HOME", str(tmp_path))
+    monkeypatch.setenv("RANKSCOPE_ENDPOINT_KEY", OWN_KEY)
+    monkeypatch.setitem(core.embedding._loaded, DEFAULT_MODEL, HashEmbedder(model_id=DEFAULT_MODEL))
+    made = create("Machines")
+    text = "A pump leaks. " * 300
+    made.add(load(text.encode(), "a.txt"), "a.txt", len(text))
+    documents, store, prices = made.documents(), open_store(made), load_prices()
+    said = [
+        Fault(401, message=f"x-api-key: {KEY} and Authorization: Bearer {OWN_KEY}"),
+        Fault(400, message=f"bad {KEY} {OWN_KEY}", headers={"x-echo": KEY}),
+        Fault(500, body=json.dumps({"error": {"type": KEY, "message": OWN_KEY}})),
+        Fault(200, body=f"<html>{KEY} {OWN_KEY}</html>"),
+    ]
+    told: list[object] = []
+    for settings in (
+        ContextSettings(writer="claude"),
+        ContextSettings(writer="endpoint", base_url=claude.url),
+    ):
+        client = Claude(settings.base_url, retries=0)
+        work = survey(store, documents, [[(0, 800), (800, 1_600), (1_600, 2_400)]], settings)
+        for fault in said:
+            claude.fail(*[fault] * 4)
+            job = ContextJob(store, documents, work, settings, client, prices)
+            job.start()
+            assert job.join(20)
+            told.append(job.snapshot())
+            claude._faults.clear()
+            claude.fail(fault, path="/v1/messages/batches")
+            with pytest.raises(LlmError) as caught:
+                batches.submit(store, documents, work, settings, client, prices)
+            told += [caught.value, traceback.format_exception(caught.value)]
+            for row in store.batches():
+                batches.give_up(store, row.id)
+            claude.fail(fault)
+            inquiry = from_documents("Why?", documents)
+            try:
+                told += ask(inquiry, AnswerStore(made.folder), client, prices)
+            except LlmError as error:
+                told += [error, traceback.format_exception(error)]
+    corpus = build_corpus(made, made.settings().index)
+    for fault in said:
+        claude.fail(fault, fault)
+        trace = search(corpus, "pump", SearchSettings(rerank="claude"))
+        told += [trace.notes, trace_to_json(trace), trace_to_csv(trace), trace.record.reranked]
+    shown = capfd.readouterr()
+    everything = "\n".join(map(repr, told)) + caplog.text + shown.out + shown.err
+    files = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert "refused" in everything
+    for key in (KEY, OWN_KEY):
+        assert key not in everything
+        assert key.encode() not in files
