@@ -12,9 +12,10 @@ from core.corpus import Corpus
 from core.errors import RankscopeError
 from core.explanation import stage_title
 from core.report.figures import flow_positions, rank_flow
+from core.report.marks import Marks, add_marks, add_recall
 from core.report.tables import Reader, chunk_label, columns, flow_rows, flow_stages, strip
 from core.trace import Trace
-from pages.ui import draw, links, resources, state
+from pages.ui import draw, judging, links, resources, state
 from pages.ui.controls import index_controls, search_controls
 from pages.ui.frame import frame
 from pages.ui.index_bar import ask as ask_for_index
@@ -38,6 +39,7 @@ def main() -> None:
         loss = search_controls(signals_of(state.trace()), indexes_of(state.trace()))
         index_controls(ask_for_index)
     if corpus is not None:
+        judging.ask_golden()
         _query_box(collection)
         if state.query().strip():
             _search(collection, corpus, state.query())
@@ -173,13 +175,11 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
     if state.change():
         draw.text(state.change(), "rs-change")
     rerank_offer(trace)
-    rank_columns(
-        strip(trace),
-        columns(trace, reader, state.lines_shown(), state.trace_before()),
-        state.selected(),
-        state.select,
-        state.show_more_lines,
-    )
+    marks = judging.marks_of(trace)
+    judging.select_golden(trace, marks)
+    if trouble := judging.take_trouble():
+        draw.notice(trouble, "error")
+    _columns(trace, reader, marks)
     if not trace.passages:
         draw.notice(
             "No result. Try other words, switch on more indexes or signals, or raise the depth or the "
@@ -193,7 +193,7 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
     if why_tab.open:
         with why_tab:
             if not chunk_search(trace):
-                _why_selected(trace, reader, position, item)
+                _why_selected(trace, reader, marks, position, item)
     if flow_tab.open:
         with flow_tab:
             _flow(trace, position)
@@ -204,9 +204,28 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
         draw.text(note, "rs-quiet")
 
 
-def _why_selected(trace: Trace, reader: Reader, position: int | None, item: int | None) -> None:
+def _columns(trace: Trace, reader: Reader, marks: Marks) -> None:
+    steps = strip(trace)
+    add_recall(steps, trace, marks)
+    lists = columns(trace, reader, state.lines_shown(), state.trace_before())
+    add_marks(lists, trace, marks)
+    rank_columns(
+        steps,
+        lists,
+        judging.judged_line(trace, marks),
+        state.selected(),
+        state.select,
+        state.show_more_lines,
+        judging.judge_chunk,
+        judging.say_none,
+    )
+
+
+def _why_selected(
+    trace: Trace, reader: Reader, marks: Marks, position: int | None, item: int | None
+) -> None:
     if position is not None:
-        why(trace, reader, position)
+        why(trace, reader, marks, position)
     elif item is not None:
         item_chunks(trace, reader, item)
     else:

@@ -7,6 +7,58 @@ const el = (tag, className, text) => {
 
 const count = new Intl.NumberFormat("en");
 
+// Shapes on a field of 16 × 16, told apart without colour: [path, filled].
+const STAR = "M8 1.6l1.95 4.2 4.55.55-3.37 3.1.9 4.5L8 11.7l-4.03 2.25.9-4.5L1.5 6.35l4.55-.55z";
+const SHAPES = {
+  golden: [[STAR, true]],
+  partly: [[STAR, false], ["M8 1.6v10.1l-4.03 2.25.9-4.5L1.5 6.35l4.55-.55z", true]],
+  rejected: [["M4 4l8 8M12 4l-8 8", false]],
+  unjudged: [["M8 5.5a2.5 2.5 0 1 1 0 5a2.5 2.5 0 1 1 0-5z", false]],
+  up: [["M5.2 7.2L8 1.8c1.3 0 1.9.9 1.6 2.1l-.5 2.3h3.6c.9 0 1.5.8 1.3 1.7l-1 4.3c-.2.8-.8 1.3-1.6 1.3H5.2zM2 7.2h3.2v6.3H2z", null]],
+};
+SHAPES.down = SHAPES.up;
+
+function icon(name, filled) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 16 16");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  for (const [shape, full] of SHAPES[name]) {
+    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    path.setAttribute("d", shape);
+    if (full ?? filled) path.setAttribute("class", "full");
+    svg.append(path);
+  }
+  return svg;
+}
+
+function sign(line) {
+  const node = el("span", "sign");
+  node.append(icon(line.mark));
+  node.title = line.mark_told;
+  node.setAttribute("role", "img");
+  node.setAttribute("aria-label", line.mark_told);
+  return node;
+}
+
+const THUMBS = { up: [1, "Answers the query", "+"], down: [0, "Not relevant", "−"] };
+
+function thumb(name, line, of) {
+  const [grade, told, key] = THUMBS[name];
+  const node = el("button", `thumb ${name}`);
+  node.type = "button";
+  node.tabIndex = -1; // the card's own keys reach it
+  node.dataset.grade = grade;
+  node.dataset.told = told;
+  node.title = `${told} (key ${key} on the card)${of}`;
+  node.setAttribute("aria-label", `${told}: ${line.label}`);
+  node.append(icon(name, false), icon(name, true));
+  return node;
+}
+
+// A grade above 1, as imported sets have, is a thumb up as well.
+const pressed = (verdict, node) => verdict !== null && verdict !== undefined && Math.min(verdict, 1) === Number(node.dataset.grade);
+
 function chip(line) {
   const node = el("span", "chip", line.label);
   if (line.hue !== undefined) node.style.setProperty("--hue", line.hue);
@@ -20,7 +72,7 @@ function strip(steps, jump) {
     const box = el("li", step.on ? "step" : "step off");
     const button = el("button", "stepbutton");
     button.type = "button";
-    button.title = step.note || `Show ${step.title}`;
+    button.title = [step.note || `Show ${step.title}`, step.recall].filter(Boolean).join("\n");
     button.append(el("span", "steptitle", step.title));
     const amount = step.on
       ? count.format(step.count) + (step.of !== null ? ` / ${count.format(step.of)}` : "")
@@ -40,6 +92,38 @@ function strip(steps, jump) {
       bar.append(arrow);
     }
   });
+  return bar;
+}
+
+function piece(one, choose) {
+  const node = el("button", "piece");
+  node.type = "button";
+  node.dataset.pick = one.id;
+  node.addEventListener("click", () => choose(one.id));
+  node.append(chip(one), el("span", one.rank ? "" : "lost", one.rank ? `rank ${count.format(one.rank)}` : "✕ lost"));
+  node.title = one.rank ? "Why is this golden piece here?" : `${one.fate}: ${one.story}`;
+  return node;
+}
+
+function judgedLine(told, choose, none) {
+  const bar = el("div", "judged");
+  bar.setAttribute("role", "group");
+  bar.setAttribute("aria-label", "What is judged for this query");
+  bar.append(el("span", "begins", told.begins));
+  for (const one of told.pieces) bar.append(piece(one, choose));
+  if (told.more) bar.append(el("span", "quiet", `and ${count.format(told.more)} more`));
+  if (told.ends) bar.append(el("span", "quiet ends", told.ends));
+  if (told.none !== null) {
+    const label = el("label", "none");
+    const box = el("input");
+    box.type = "checkbox";
+    box.checked = told.none;
+    box.addEventListener("change", () => none(box.checked));
+    label.append(box, "No answer in these documents");
+    label.title = "Keeps the query among the judged ones, with nothing to find. A thumb up takes it back.";
+    bar.append(label);
+  }
+  if (told.queries) bar.append(el("span", "quiet queries", told.queries));
   return bar;
 }
 
@@ -133,6 +217,10 @@ function card(line, column) {
   const top = el("div", "top");
   top.append(el("span", "rank", line.rank));
   top.append(chip(line));
+  if (line.mark) {
+    top.append(sign(line));
+    node.classList.add(line.mark);
+  }
   top.append(movement(line));
   const score = el("span", "score", line.digits);
   score.title = `${column.title} score ${line.score}`;
@@ -151,7 +239,15 @@ function card(line, column) {
   if (column.unit === "item" && line.name !== line.title) node.append(el("div", "path", line.name));
   if (line.parts) node.append(sums(line));
   if (line.excerpt && column.kind !== "fuse") node.append(excerptNode(line));
-  if (column.unit !== "item") node.append(el("div", "where", where(line)));
+  if (column.unit !== "item") {
+    const foot = el("div", "foot");
+    const place = el("div", "where", where(line));
+    place.title = where(line);
+    const of = line.members && line.members.length > 1 ? `: ${line.label}, the best of its chunks` : "";
+    foot.append(place, thumb("up", line, of), thumb("down", line, of));
+    node.append(foot);
+    node.setAttribute("aria-keyshortcuts", "Enter + -");
+  }
   if (line.members && line.members.length > 1) node.append(joined(line));
   if (line.dropped) {
     node.classList.add("dropped");
@@ -190,7 +286,7 @@ const kept = new WeakMap(); // what outlives a redraw, by the component's root
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root");
-  const state = kept.get(root) || { scroll: {}, left: 0, selected: null };
+  const state = kept.get(root) || { scroll: {}, left: 0, selected: null, waiting: new Map() };
   kept.set(root, state);
   root.querySelectorAll(".body").forEach((body) => {
     state.scroll[body.parentElement.dataset.name] = body.scrollTop;
@@ -211,7 +307,35 @@ export default function ({ data, parentElement, setTriggerValue }) {
   data.columns.forEach((column) => {
     board.append(section(column, () => setTriggerValue("more", column.name)));
   });
-  root.replaceChildren(strip(data.strip, reveal), board);
+  const none = (on) => setTriggerValue("none", { on });
+  const line = judgedLine(data.judged, (id) => choose(id), none);
+  root.replaceChildren(strip(data.strip, reveal), line, board);
+
+  const verdicts = new Map();
+  data.columns.forEach((column) => column.lines.forEach((one) => {
+    if (column.unit !== "item") verdicts.set(one.id, one.verdict ?? null);
+  }));
+  // A thumb counts at once; what is sent holds all that no redraw has confirmed yet.
+  for (const [id, given] of state.waiting) {
+    given.drawn += 1;
+    if (!verdicts.has(id) || verdicts.get(id) === given.grade || given.drawn > 3) state.waiting.delete(id);
+  }
+  const verdictOf = (id) => (state.waiting.has(id) ? state.waiting.get(id).grade : verdicts.get(id));
+  const drawThumbs = () => {
+    root.querySelectorAll(".thumb").forEach((node) => {
+      const on = pressed(verdictOf(node.closest(".card").dataset.pick), node);
+      node.classList.toggle("on", on);
+      node.setAttribute("aria-pressed", String(on));
+    });
+  };
+  const judge = (node) => {
+    const id = node.closest(".card").dataset.pick;
+    const grade = pressed(verdictOf(id), node) ? null : Number(node.dataset.grade);
+    state.waiting.delete(id);
+    state.waiting.set(id, { grade, drawn: 0 });
+    drawThumbs();
+    setTriggerValue("judge", { all: [...state.waiting].map(([one, given]) => ({ id: one, grade: given.grade })) });
+  };
 
   const cards = [...root.querySelectorAll(".card")];
   // What is selected is a chunk, or an item: then its id is that of the document, which begins a chunk's.
@@ -224,6 +348,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
       const on = state.selected !== null && holds(node, state.selected);
       node.classList.toggle("selected", on);
       node.setAttribute("aria-pressed", String(on));
+    });
+    root.querySelectorAll("button.piece").forEach((node) => {
+      node.setAttribute("aria-pressed", String(node.dataset.pick === state.selected));
     });
     root.classList.toggle("choosing", state.selected !== null);
   };
@@ -238,12 +365,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
       }
     });
   };
-  const pick = (node) => {
-    state.selected = state.selected !== null && names(node, state.selected) ? null : node.dataset.pick;
+  const choose = (id) => {
+    state.selected = id;
     mark();
     show();
-    setTriggerValue("select", { id: state.selected });
+    setTriggerValue("select", { id });
   };
+  const pick = (node) => choose(state.selected !== null && names(node, state.selected) ? null : node.dataset.pick);
   const hover = (node) => {
     const ids = node ? node.dataset.ids.split("\n") : [];
     cards.forEach((other) => other.classList.toggle("hover", ids.some((id) => holds(other, id))));
@@ -266,8 +394,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
   };
 
   board.addEventListener("click", (event) => {
+    const given = event.target.closest(".thumb");
     const node = event.target.closest(".card");
-    if (node) pick(node);
+    if (given) judge(given);
+    else if (node) pick(node);
   });
   board.addEventListener("pointerover", (event) => hover(event.target.closest(".card")));
   board.addEventListener("pointerleave", () => hover(null));
@@ -276,7 +406,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
   board.addEventListener("keydown", (event) => {
     const node = event.target.closest(".card");
     if (!node) return;
-    if (event.key === "Enter" || event.key === " ") pick(node);
+    const given = { "+": ".up", "-": ".down", "−": ".down" }[event.key];
+    if (given && (event.ctrlKey || event.metaKey)) return; // the browser's own: larger, smaller
+    if (given && !ofItem(node)) judge(node.querySelector(`.thumb${given}`));
+    else if (event.key === "Enter" || event.key === " ") pick(node);
     else if (event.key.startsWith("Arrow")) {
       const next = step(node, event.key);
       if (next) reach(next);
@@ -286,6 +419,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
   state.selected = data.selected ?? null;
   mark();
+  drawThumbs();
   root.querySelectorAll(".body").forEach((body) => {
     body.scrollTop = state.scroll[body.parentElement.dataset.name] || 0;
   });

@@ -24,22 +24,36 @@ KEY = "rank_columns"
 def rank_columns(
     strip: list[dict[str, Any]],
     columns: list[dict[str, Any]],
+    judged: dict[str, Any],
     selected: str | None,
     on_select: Callable[[str | None], None],
     on_more: Callable[[], None],
+    on_judge: Callable[[str, int | None], None],
+    on_none: Callable[[bool], None],
 ) -> None:
-    """Draw the strip and the columns of `core.report.tables`.
+    """Draw the strip, the line of what is judged and the columns, as `core.report` makes them.
 
     `selected` and what `on_select` hears are the id of a chunk, or of an item for all its chunks (None:
-    the selection was taken back); `on_more` hears that longer columns are wanted.
+    the selection was taken back); `on_more` hears that longer columns are wanted, `on_judge` a chunk's id
+    and its new grade (None: taken back), `on_none` whether the documents are said not to answer the query.
     """
 
     def picked() -> None:
         on_select(st.session_state[KEY]["select"]["id"])
 
+    def thumbed() -> None:
+        # All thumbs that were not drawn yet: of two quick ones, the browser may send the last only.
+        for one in st.session_state[KEY]["judge"]["all"]:
+            on_judge(one["id"], one["grade"])
+
+    def said_none() -> None:
+        on_none(bool(st.session_state[KEY]["none"]["on"]))
+
     _component(
         key=KEY,
-        data={"strip": strip, "columns": columns, "selected": selected},
+        data={"strip": strip, "columns": columns, "judged": judged, "selected": selected},
         on_select_change=picked,
         on_more_change=on_more,
+        on_judge_change=thumbed,
+        on_none_change=said_none,
     )

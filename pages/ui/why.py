@@ -10,15 +10,17 @@ import streamlit as st
 
 from core.explanation import Explanation, explain, number, stage_title
 from core.report.find import around, chunks_of_item
+from core.report.marks import Marks
 from core.report.tables import Reader, chunk_label, flow_rows
 from core.trace import Trace
 from pages.ui import draw, links, state
+from pages.ui.judging import evidence_box
 from pages.ui.plain import counted
 
 _LISTED = 12  # chunks in one list
 
 
-def why(trace: Trace, reader: Reader, position: int) -> None:
+def why(trace: Trace, reader: Reader, marks: Marks, position: int) -> None:
     """The explanation of one chunk."""
     found = explain(trace, position)
     chunk = reader.chunk(position)
@@ -41,8 +43,7 @@ def why(trace: Trace, reader: Reader, position: int) -> None:
             draw.text("Context", "rs-subhead")
             draw.text(read.context, "rs-source")
         draw.text("Text", "rs-subhead")
-        with st.container(height=190, key="why_text"):
-            draw.text(read.text, "rs-source")
+        evidence_box(trace, marks, position)
 
 
 def _journey(found: Explanation) -> None:

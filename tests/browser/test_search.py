@@ -211,7 +211,7 @@ def test_text_of_documents_and_queries_shows_letter_by_letter(
     page = search(visit, server, "Hostile texts", "TAGTEXT ![q](https://beacon.example.invalid/q.png)")
     card = page.locator(".column[data-name=passages] .card", has_text="TAGTEXT")
     card.click()
-    expect(page.locator(".st-key-why_text .rs-source")).to_have_text(HOSTILE, use_inner_text=True)
+    expect(page.locator(".rs-jt-text")).to_have_text(HOSTILE, use_inner_text=True)
     shown = "".join(
         page.locator(".column[data-name=bm25] .card").first.locator(".excerpt").all_inner_texts()
     )
