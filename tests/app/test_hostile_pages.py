@@ -14,7 +14,7 @@ from core.answering import AnswerStore
 from core.collection import Collection
 from core.llm import Claude
 from core.settings import ContextSettings, IndexSettings, SearchSettings, Settings
-from pages.ui import answer_state
+from pages.ui import answer_state, context_desk
 from pages.ui.answer_prices import prices
 from tests.app.conftest import shown_text
 from tests.claude_server import KEY, ClaudeServer, Fault
@@ -178,3 +178,23 @@ def test_no_key_on_show_whatever_the_server_says(
     assert "ZeroDivisionError" in shown_text(page)
     kept = b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
     assert KEY.encode() not in kept
+
+
+def test_what_a_model_writes_as_context_stays_text_in_the_lab(
+    claude: ClaudeServer, machines: Collection, open_page: Open
+) -> None:
+    claude.write = lambda body: TAGS + " It is about bearings."
+    context = ContextSettings(writer="claude")
+    machines.save_settings(Settings(IndexSettings(context=context)))
+    page = open_page(CONTEXT, q="bearing")
+    page.button(key="context_start").click().run()
+    run = context_desk.run_of(machines)
+    assert run
+    assert run.job.join(20)
+    page = open_page(CONTEXT, q="bearing")
+    assert not page.exception
+    assert run.job.snapshot().done > 0
+    assert "It is about bearings." in everything(page)
+    html = "".join(one.proto.body for one in page.get("html"))
+    assert "<script>" not in html
+    assert not [one for one in page.markdown if "javascript:" in one.value]
