@@ -10,7 +10,8 @@ from core.evaluation.judgements import (
     Unlocated,
     locate,
 )
-from core.evaluation.runner import Measured, StageRanks, measure
+from core.evaluation.results import ResultsCache
+from core.evaluation.runner import Measured, StageRanks, measure, measure_many
 from core.evaluation.store import Added, Draft, JudgementStore, open_judgements
 
 __all__ = [
@@ -25,12 +26,14 @@ __all__ = [
     "JudgementStore",
     "Judgements",
     "Measured",
+    "ResultsCache",
     "StageRanks",
     "Unlocated",
     "golden_chunks",
     "golden_pieces",
     "locate",
     "measure",
+    "measure_many",
     "open_judgements",
     "read_files",
     "read_judgements",

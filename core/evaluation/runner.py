@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -49,6 +49,9 @@ from core.trace import Record, Reranked, Trace
 from core.types import encodable
 
 _FROM_CACHE = "from the cache"  # what a reranker's note says where scores were kept from before
+
+_paces: defaultdict[tuple[str, str], deque[float]] = defaultdict(lambda: deque(maxlen=200))
+"""Milliseconds a text that rerankers took lately, by name and model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +306,6 @@ class _Runner:
             for group in together.values()
         ]
         self._reaches: dict[object, dict[str, int]] = {}
-        self._paces: dict[tuple[str, str], list[float]] = defaultdict(list)
 
     def _by_rerank_depth(self, at: int) -> int:
         return -self.settings[at].rerank_depth
@@ -359,13 +361,13 @@ class _Runner:
         asked = trace.record.reranked
         if asked is None or asked.failed or not len(asked.positions):
             return 0.0, ""
-        paces = self._paces[asked.name, asked.model]
+        paces = _paces[asked.name, asked.model]
         pace = trace.record.milliseconds[RERANKER] / len(asked.positions)
         note = ""
         if _FROM_CACHE not in asked.note:
             paces.append(pace)
         elif paces:
-            pace = statistics.median(paces)
+            pace = statistics.median(list(paces))
         else:
             note = f"{asked.name}: scores were kept from before, so the milliseconds leave it out"
         return pace * len(trace.stage(RERANKER).ranking), note

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from core.corpus import Corpus
 from core.errors import Stopped
-from core.evaluation import Evidence, GoldenQuery, measure
+from core.evaluation import Evidence, GoldenQuery, measure, runner
 from core.evaluation.results import ResultsCache, query_key
 from core.evaluation.runner import Measured, measure_many
 from core.protocols import Scores
@@ -285,6 +287,31 @@ class TestPaying:
         found = measure_many(corpus, queries, orders, pay=True)
         assert priced.asked == len(queries)
         assert sum(one.dollars for one in found) == pytest.approx(1.0)
+
+
+def test_kept_scores_do_not_pass_for_a_fast_reranker(
+    corpus: Corpus, queries: list[GoldenQuery], priced: Priced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_paces", defaultdict(lambda: deque(maxlen=9)))
+    slow = priced.scores
+
+    def scores(query: str, texts: Sequence[str]) -> Scores:
+        time.sleep(0.05)
+        return slow(query, texts)
+
+    monkeypatch.setattr(priced, "scores", scores)
+    settings = SearchSettings(rerank="priced", rerank_depth=30)
+    fresh = measure(corpus, queries, settings, pay=True)
+    kept = measure(corpus, queries, settings)
+    assert priced.asked == len(queries)
+    assert fresh.milliseconds.min() > 50
+    assert kept.milliseconds.min() > 25
+    assert kept.notes == ()
+    runner._paces.clear()
+    again = measure(corpus, queries, settings)
+    assert again.notes == (
+        "priced: scores were kept from before, so the milliseconds leave it out (10 of 10 queries)",
+    )
 
 
 def test_documents_of_one_chunk_and_blank_queries(tmp_path: Path) -> None:
