@@ -218,10 +218,14 @@ def _results(bench: Bench, found: Finished[Compared]) -> None:
 def _row(one: Difference) -> tuple[str, ...]:
     told = one.comparison
     return (
-        told.metric, f"{told.means[0]:.3f}", f"{told.means[1]:.3f}", f"{told.difference:+.3f}",
-        f"{told.low:+.3f} to {told.high:+.3f}", f"{told.wins:,}", f"{told.losses:,}", f"{told.ties:,}",
+        told.metric, f"{told.means[0]:.3f}", f"{told.means[1]:.3f}", _signed(told.difference),
+        f"{_signed(told.low)} to {_signed(told.high)}", f"{told.wins:,}", f"{told.losses:,}", f"{told.ties:,}",
         f"{told.p_corrected:.3f}",
     )  # fmt: skip
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")
 
 
 def _changes(bench: Bench, title: str, one: Difference, changes: Sequence[Change]) -> None:

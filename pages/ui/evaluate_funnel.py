@@ -80,7 +80,7 @@ def _losses(bench: Bench, funnel: Funnel) -> None:
         st.session_state[_STAGE] = worst.stage if worst else names[0]
     titles = {bar.stage: f"{bar.title} · {bar.lost:,}" for bar in losing}
     chosen = st.pills(
-        "Losses", names, key=_STAGE, format_func=titles.__getitem__, required=True,
+        "Losses", names, key=_STAGE, format_func=titles.__getitem__, required=True, wrap=True,
         help="Pieces lost at each stage. An index alone may miss what another finds.",
     )  # fmt: skip
     if chosen:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.errors import RankscopeError, SettingsError
 from core.evaluation.corpora import Telling
+from core.evaluation.metrics import metric_at
 from core.evaluation.results import ResultsCache
 from core.evaluation.space import Point, Space
 from core.evaluation.statistics import verdict
@@ -208,7 +209,7 @@ def _results(bench: Bench, found: Finished[Sweep]) -> None:
 
 def _ranked(sweep: Sweep) -> list[Trial]:
     """The trials measured, the best first."""
-    sign = -1 if not sweep.metric.startswith("failure") else 1
+    sign = -1 if _higher(sweep) else 1
     measured = [one for one in sweep.trials if one.value is not None]
     return sorted(measured, key=lambda one: (sign * round(one.value or 0.0, 9), one.milliseconds))
 
@@ -217,9 +218,15 @@ def _winner(sweep: Sweep) -> None:
     best, default = sweep.best, sweep.default
     if best is None:
         return
-    told = f"Best of {counted(len(sweep.trials), 'point')}: {_point(best.point)}. {sweep.metric} {best.value or 0:.3f}"
-    if default.value is not None:
-        told += f" against {default.value:.3f} with the settings in force"
+    count = counted(len(sweep.trials), "point")
+    if default.value is not None and not _better(sweep, best, default):
+        told = (
+            f"None of {count} is better than the settings in force: {sweep.metric} {default.value:.3f}"
+        )
+    else:
+        told = f"Best of {count}: {_point(best.point)}. {sweep.metric} {best.value or 0:.3f}"
+        if default.value is not None:
+            told += f" against {default.value:.3f} with the settings in force"
     draw.text(f"{told}, on the {sweep.queries:,} queries that chose it.", "rs-eval-verdict")
     held = sweep.held_out
     if held is not None:
@@ -229,6 +236,15 @@ def _winner(sweep: Sweep) -> None:
     if not sweep.complete:
         left = f" {counted(sweep.left, 'point')} left." if sweep.left else ""
         draw.notice(f"Not complete.{left} Sweep again to go on from here.", "info")
+
+
+def _better(sweep: Sweep, best: Trial, default: Trial) -> bool:
+    gain = (best.value or 0.0) - (default.value or 0.0)
+    return (gain if _higher(sweep) else -gain) > 1e-9
+
+
+def _higher(sweep: Sweep) -> bool:
+    return metric_at(sweep.metric)[0].higher_is_better
 
 
 def _point(point: Point) -> str:
