@@ -27,7 +27,6 @@ def marks_of(trace: Trace) -> Marks:
     """The judgements of the query on show, other windows' included.
 
     They are those of the link's query where its words are these, else of the first one with these words.
-    Raises CollectionError where they cannot be read.
     """
     return Marks.of(_corpus(trace), _query(trace.query, _judgements(state.collection())))
 
@@ -130,8 +129,13 @@ def _query(text: str, judgements: Judgements) -> GoldenQuery | None:
 
 
 def _judgements(collection: Collection) -> Judgements:
+    """Those of the collection; none, and trouble, where they cannot be read: a search does without."""
     store, documents = open_judgements(collection), documents_of(collection)
-    return _located(store, documents, str(collection.folder), documents.version, store.version)
+    try:
+        return _located(store, documents, str(collection.folder), documents.version, store.version)
+    except RankscopeError as error:
+        st.session_state[_TROUBLE] = str(error)
+        return Judgements(())
 
 
 # Without a sign of being busy: it would push the columns down at each thumb.
