@@ -34,6 +34,17 @@ def cross_encoder(source: str) -> Any:
     return CrossEncoder(source, activation_fn=torch.nn.Identity())
 
 
+def at_hand(source: str) -> bool:
+    """Whether a model is a folder, or was fetched before: loading it asks nobody."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return Path(source).is_dir() or isinstance(try_to_load_from_cache(source, "config.json"), str)
+    except (HFValidationError, OSError, ValueError):  # neither a path nor an id
+        return True  # so the message comes from loading it
+
+
 def untrained_head(model: Any) -> bool:
     """Whether a CrossEncoder scores with weights that its files do not hold: the libraries then make up
     random ones, and only print so."""

@@ -15,8 +15,8 @@ from core.errors import RankscopeError
 from core.explanation import stage_title
 from core.indexes.checks import checked_ranking
 from core.pipeline.assemble import RERANKER, VECTOR, assemble, probe_depth, rank_items, to_rerank
-from core.protocols import Index, Progress, Reranker
-from core.reranking import load_reranker
+from core.protocols import Index, Progress
+from core.reranking import Cached, load_reranker
 from core.settings import SearchSettings
 from core.trace import NO_HITS, Ranking, Record, Reranked, Trace
 from core.types import encodable
@@ -37,8 +37,8 @@ def search(
 ) -> Trace:
     """Run a query through every stage.
 
-    `progress` hears of indexes that must be built. Without `pay` a reranker that would cost something is
-    not asked, and the trace says so. Raises TypeError when the query is not a string.
+    `progress` hears of indexes that must be built. Without `pay` a reranker that would cost something, or
+    download its model, is not asked, and the trace says so. Raises TypeError when the query is not a string.
     """
     chosen = settings or SearchSettings()
     recorded, indexes = record(corpus, query, chosen, progress)
@@ -63,7 +63,10 @@ def rerank(corpus: Corpus, recorded: Record, settings: SearchSettings, pay: bool
     return replace(recorded, reranked=made, milliseconds=MappingProxyType(spent))
 
 
-def _asked(asking: Reranked, reranker: Reranker, query: str, texts: list[str], pay: bool) -> Reranked:
+def _asked(asking: Reranked, reranker: Cached, query: str, texts: list[str], pay: bool) -> Reranked:
+    if not pay and reranker.fetches:  # a link that names a model must not download it by itself
+        held = f"the reranker {asking.name} is not asked yet: its model {reranker.model_id} is downloaded first"
+        return replace(asking, failed=held, held=True)
     cost = reranker.estimate(query, texts) if reranker.paid and not pay else 0.0
     if cost != 0:
         about = "a price that is not known" if cost is None else f"about ${cost:.4f}"

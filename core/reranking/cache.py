@@ -62,6 +62,11 @@ class Cached:
         with self._clear_errors():
             return _cost(self.reranker.estimate(query, missing))
 
+    @property
+    def fetches(self) -> bool:
+        """Whether asking downloads a model first."""
+        return bool(getattr(self.reranker, "fetches", False))
+
     def missing_key(self) -> str:
         """Blank when the reranker can be asked, else one sentence that says which variable to set."""
         ask = getattr(self.reranker, "missing_key", None)

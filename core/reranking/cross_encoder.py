@@ -41,6 +41,11 @@ class CrossEncoder:
         """Tells apart the weights under one folder's name; blank for an id."""
         return torch_models.folder_version(Path(self.model_id))
 
+    @property
+    def fetches(self) -> bool:
+        """Whether the next `scores` downloads the model."""
+        return self._model is None and not torch_models.at_hand(self.model_id)
+
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
         """Shape (len(texts),). Raises RerankError where the model cannot be loaded or used."""
         if not texts:

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.corpus import Corpus
 from core.embedding import SentenceEmbedder, load_embedder
 from core.errors import RankscopeError, RerankError, SettingsError, Stopped
+from core.pipeline import search
 from core.prices import load_prices
 from core.protocols import Reranker, Scores
 from core.reranking import (
@@ -32,9 +34,11 @@ from core.reranking.cache import shared_scores
 from core.reranking.claude import ClaudeReranker, mended, windows
 from core.reranking.cross_encoder import CrossEncoder
 from core.reranking.late import LateInteraction, rarity
-from core.settings import DEFAULT_MODEL, RERANKERS, SearchSettings
+from core.settings import DEFAULT_MODEL, RERANKERS, IndexSettings, SearchSettings
+from core.types import Document
 from core.vectors_cache import VectorCache
 from tests.claude_server import KEY, ClaudeServer, Fault, Malformed, MaxTokens, Refusal, Timeout
+from tests.fakes import HashEmbedder
 from tests.tiny_models import cross_encoder_folder
 
 
@@ -578,3 +582,20 @@ def test_a_silent_server_is_given_up(
     ranking_server.fail(Timeout(5), Timeout(5))
     with pytest.raises(RerankError, match="gave no order"):
         ClaudeReranker().scores("q", ["a", "aa"])
+
+
+def test_a_model_that_must_be_downloaded_waits_for_a_yes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link that somebody sends names any model: opening it must not fetch that."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert CrossEncoder("somebody/some-model").fetches
+    assert not CrossEncoder(str(tmp_path)).fetches
+    corpus = Corpus.from_documents(
+        [Document("a", "a.txt", "", "A seal leaks.")], IndexSettings(model="hash"), HashEmbedder()
+    )
+    chosen = SearchSettings(rerank="cross-encoder", rerank_model="somebody/some-model")
+    asked = search(corpus, "seal", chosen, pay=False).record.reranked
+    assert asked is not None
+    assert asked.held
+    assert "somebody/some-model is downloaded first" in asked.failed
