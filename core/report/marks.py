@@ -37,9 +37,9 @@ _ENDS: Mapping[str, str] = {
     "corpus": "in no chunk",
     "items": "lost at the item stage",
     "indexes": "in no index's depth",
-    "fused": "lost at fusion",
-    "scored": "lost at score fusion",
-    "reranker": "lost at the reranker",
+    "fused": "pushed out by fusion",
+    "scored": "pushed out by score fusion",
+    "reranker": "pushed out by the reranker",
     "rules": "taken out by a rule",
     "kept": "below the first {k}",
 }
@@ -210,7 +210,7 @@ def told(trace: Trace, marks: Marks) -> dict[str, Any]:
     query = marks.query
     made: dict[str, Any] = {"begins": "", "pieces": [], "more": 0, "ends": "", "none": False}
     if query is None:
-        made["begins"] = "Not judged yet: a thumb on a card says whether it answers the query."
+        made["begins"] = "Not judged yet: thumbs say what answers it."
         return made
     k = trace.settings.k
     first = trace.stage("kept").ranking.head(k).positions

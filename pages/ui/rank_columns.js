@@ -109,9 +109,15 @@ function judgedLine(told, choose, none) {
   const bar = el("div", "judged");
   bar.setAttribute("role", "group");
   bar.setAttribute("aria-label", "What is judged for this query");
-  bar.append(el("span", "begins", told.begins));
-  for (const one of told.pieces) bar.append(piece(one, choose));
-  if (told.more) bar.append(el("span", "quiet", `and ${count.format(told.more)} more`));
+  const begins = el("span", "begins", told.begins);
+  begins.title = told.begins;
+  bar.append(begins);
+  if (told.pieces.length) {
+    const pieces = el("span", "pieces");
+    for (const one of told.pieces) pieces.append(piece(one, choose));
+    if (told.more) pieces.append(el("span", "quiet", `and ${count.format(told.more)} more`));
+    bar.append(pieces);
+  }
   if (told.ends) bar.append(el("span", "quiet ends", told.ends));
   if (told.none !== null) {
     const label = el("label", "none");

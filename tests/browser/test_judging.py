@@ -189,9 +189,15 @@ def test_on_a_phone_thumbs_are_large_enough_to_touch(
             f"{server}/?{urlencode({'collection': judged.name, 'q': 'bearing grease', 'merge': 'false'})}"
         )
         thumb = page.locator(".column[data-name=bm25] .card .thumb.up").first
+        expect(page.locator(".judged")).to_contain_text("Not judged yet")
+        heights = [page.locator(".judged").bounding_box()]
         thumb.tap()
         expect(thumb).to_have_attribute("aria-pressed", "true")
         expect(page.locator(".judged")).to_contain_text("1 golden piece")
+        heights.append(page.locator(".judged").bounding_box())
+        assert heights[0]
+        assert heights[1]
+        assert heights[0]["height"] == heights[1]["height"]  # nothing below it moves
         box = thumb.bounding_box()
         assert box
         assert min(box["width"], box["height"]) >= 32
