@@ -24,6 +24,7 @@ from pages.ui.searching import indexes_of, signals_of
 from pages.ui.suggest import is_sample
 
 _CSS = (Path(__file__).parent / "ui" / "evaluate.css").read_text(encoding="utf-8")
+_TAB, _FIRST, _LAST = "evaluate_tab", "rs_evaluate_first", "rs_evaluate_tab"
 _TABS: dict[str, Callable[[Bench], None]] = {
     "Judgements": judgements_tab,
     "Measure": measure_tab,
@@ -53,10 +54,12 @@ def main() -> None:
         draw.notice(failed, "error")
     take_said()
     bench = bench_of(collection, corpus)
-    for name, tab in zip(
-        _TABS, st.tabs(list(_TABS), key="evaluate_tab", on_change="rerun"), strict=True
-    ):
+    if _TAB not in st.session_state:  # what was open before a query was followed to the Search page
+        st.session_state[_FIRST] = st.session_state.get(_LAST)
+    tabs = st.tabs(list(_TABS), default=st.session_state.get(_FIRST), key=_TAB, on_change="rerun")
+    for name, tab in zip(_TABS, tabs, strict=True):
         if tab.open:
+            st.session_state[_LAST] = name
             with tab:
                 _TABS[name](bench)
     if indexing is not None:
