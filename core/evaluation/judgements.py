@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from core.errors import RankscopeError
 from core.types import Document, encodable
 
+LARGEST_GRADE = 1_000
+"""Scales of judgements end at 4 or so, at 100 where they are per cent."""
+
 _SHOWN = 60  # characters of a quote that a message repeats
 
 
@@ -26,7 +29,7 @@ class Evidence:
     judged and found not relevant.
 
     `copies` are other places (document id, start, end) with the same text: finding one of them finds it.
-    Raises EvaluationError for an empty span or a negative grade.
+    Raises EvaluationError for an empty span, a negative grade or one above LARGEST_GRADE.
     """
 
     document_id: str
@@ -38,8 +41,10 @@ class Evidence:
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.end:
             raise EvaluationError(f"{self.start}-{self.end} is no span; give 0 <= start < end")
-        if self.grade < 0:
-            raise EvaluationError(f"the grade is {self.grade}; give 0 (not relevant) or more")
+        if not 0 <= self.grade <= LARGEST_GRADE:
+            raise EvaluationError(
+                f"the grade is {self.grade}; give 0 (not relevant) to {LARGEST_GRADE:,}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from core.evaluation import (
     read_files,
     read_set,
 )
+from core.evaluation.forms.collect import file_names
 from core.types import Document
 
 VALVES = "The valve leaks at night. The pump is new. The valve leaks at noon."
@@ -89,12 +91,15 @@ class TestRoundTrips:
         (text,) = FORMS["csv"].write(SET, DOCUMENTS).values()
         assert '"\'=HYPERLINK(""x"")"' in text
         assert "''=said" in text
+        spans = FORMS["chunking"].write(SET, DOCUMENTS)["questions_df.csv"]
+        assert '"\'=HYPERLINK(""x"")"' in spans
 
     @pytest.mark.parametrize("form", ["chunking", "legalbench"])
     def test_span_forms_with_their_documents(self, form: str, tmp_path: Path) -> None:
-        spans = Judgements(SET.queries[:1])
+        spans = Judgements(SET.queries[:2])
         found = read_set(folder(tmp_path, FORMS[form].write(spans, DOCUMENTS)))
-        (query,) = found.judgements.queries
+        query, formula = found.judgements.queries
+        assert formula.text == SET.queries[1].text
         texts = {one.id: one.text for one in found.documents}
         assert query.text == "new pump; or old?"
         assert [texts[one.document_id][one.start : one.end] for one in query.evidence] == [
@@ -233,7 +238,7 @@ class TestBeir:
             "judgements of queries that are not there are left out: 7",
             "queries without judgements: 3",
             "2 judgements of whole documents cannot be located",
-            "there is no document 'd9'",
+            "there is no document “d9”",
         ):
             assert named in problems
 
@@ -405,6 +410,46 @@ class TestHostileFiles:
             f"line {number}" for number in (2, 3, 4, 5, 6)
         ]
         assert all(len(query.unlocated) == 1 for query in found.judgements.queries[1:])
+
+    @pytest.mark.parametrize(
+        "topics",
+        [
+            "<top " * 50_000,
+            "<top>" + "<num " * 100_000 + "</top>",
+            f"<top number={' ' * 100_000}></top>",
+        ],
+    )
+    def test_tags_that_never_end_take_no_time(self, topics: str) -> None:
+        begin = time.process_time()
+        with pytest.raises(EvaluationError, match="no golden query could be read"):
+            read({"topics.txt": topics, "qrels.txt": "1 0 d1 1\n"}, "trec")
+        assert time.process_time() - begin < 5
+
+    def test_grades_that_no_database_holds(self) -> None:
+        odd = {"query": "q", "document": "d1", "quote": "The pump is new.", "grade": 10**30}
+        found = read({"a.jsonl": json.dumps(odd)})
+        assert found.judgements.queries[0].unlocated[0].grade == 1
+        assert "give 0 (not relevant) to 1,000" in found.judgements.problems[0]
+        found = read({"queries.jsonl": '{"_id": 1, "text": "q"}', "qrels.tsv": "1\td1\t1e30"})
+        assert found.judgements.queries[0].unlocated[0].grade == 1
+
+    def test_long_names_are_not_repeated_whole(self) -> None:
+        found = read({"a.jsonl": json.dumps({"query": "q", "document": "d" * 10**6, "quote": "x"})})
+        assert len(found.judgements.problems[0]) < 300
+
+
+def test_lines_of_old_spreadsheets() -> None:
+    found = read({"a.csv": "query,document,quote\rnew?,d1,The pump is new.\r"})
+    assert found.judgements.queries[0].evidence == (Evidence("d1", 26, 42),)
+
+
+def test_many_documents_of_one_name_have_file_names_of_their_own() -> None:
+    rows = ListedDocuments([document("x", f"r{n}", "rows.csv") for n in range(30_000)])
+    begin = time.process_time()
+    names = file_names(rows)
+    assert time.process_time() - begin < 5
+    assert [names[one] for one in ("r0", "r1", "r29999")] == ["rows", "rows-2", "rows-30000"]
+    assert len(set(names.values())) == 30_000
 
 
 class TestRealSets:

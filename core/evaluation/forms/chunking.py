@@ -13,7 +13,7 @@ from core.documents import Documents, ListedDocuments
 from core.evaluation.forms import corpora
 from core.evaluation.forms.collect import Collector, ImportedSet, file_names, listed
 from core.evaluation.forms.files import Files
-from core.evaluation.forms.tables import table
+from core.evaluation.forms.tables import header, plain, safe, table
 from core.evaluation.judgements import EvaluationError, Judgements
 
 _COLUMNS = ("question", "references", "corpus_id")
@@ -40,7 +40,7 @@ def read(files: Files, documents: Documents | None) -> ImportedSet:
     for number, row in table(files, name, ","):
         where = f"line {number}"
         corpus = row["corpus_id"].strip()
-        draft = collector.query(where, row["question"], f"{number - 1}")
+        draft = collector.query(where, plain(row["question"]), f"{number - 1}")
         if draft is None:
             continue
         try:
@@ -96,13 +96,13 @@ def write(judgements: Judgements, documents: Documents) -> dict[str, str]:
                 }
             )
         for document, references in together.items():
-            writer.writerow([query.text, json.dumps(references), names[document]])
+            writer.writerow([safe(query.text), json.dumps(references), names[document]])
     return {"questions_df.csv": out.getvalue(), **files}
 
 
 def _questions(files: Files) -> str:
     for name in files.ending(".csv"):
-        header = next(csv.reader([files.peek(name).split("\n", 1)[0].strip()]), [])
-        if set(_COLUMNS) <= {one.strip().lower() for one in header}:
+        columns = next(csv.reader([header(files, name)]), [])
+        if set(_COLUMNS) <= {one.strip().lower() for one in columns}:
             return name
     return ""

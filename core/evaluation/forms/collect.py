@@ -11,6 +11,7 @@ from typing import Any
 
 from core.documents import Documents
 from core.evaluation.judgements import (
+    LARGEST_GRADE,
     EvaluationError,
     Evidence,
     GoldenQuery,
@@ -150,7 +151,7 @@ class Collector:
                 str(facts.get("document", "")),
                 str(facts.get("quote") or ""),
                 reason,
-                grade if type(grade) is int and grade > 0 else 1,
+                grade if type(grade) is int and 0 < grade <= LARGEST_GRADE else 1,
                 (start, end) if type(start) is int and type(end) is int else None,
                 facts.get("whole") is True,
             )
@@ -169,7 +170,9 @@ class Collector:
             raise EvaluationError(f"the grade is {grade!r}; give a whole number")
         places = self.places(str(named))
         if not places:
-            raise EvaluationError(f"there is no document {named!r}; give the id or the name of one")
+            raise EvaluationError(
+                f"there is no document {shown(str(named))}; give the id or the name of one"
+            )
         quote, span = facts.get("quote"), (facts.get("start"), facts.get("end"))
         if quote is not None and not isinstance(quote, str):
             raise EvaluationError(f"the quote is {quote!r}; give a text")
@@ -202,7 +205,7 @@ class Collector:
     def _whole(self, named: str, grade: int) -> Evidence:
         places = self.places(named)
         if not places:
-            raise EvaluationError(f"there is no document {named!r}; give the id or the name of one")
+            raise EvaluationError(f"there is no document {shown(named)}; give the id or the name of one")
         if len(places) > 1:
             raise EvaluationError(f"{len(places)} documents are called {named}; give the id of one")
         length = self._length(places[0])
@@ -261,13 +264,14 @@ def file_names(documents: Documents) -> dict[str, str]:
     """A file name without ending for each document id: no path, none twice."""
     names: dict[str, str] = {}
     taken: set[str] = set()
+    numbers: Counter[str] = Counter()  # all records of a file have its name
     for identity, name in zip(documents.ids, documents.names, strict=True):
         stem = name.replace("\\", "/").rpartition("/")[2]
         stem = re.sub(r"[^\w. -]", "_", stem.rpartition(".")[0] or stem).strip(". ") or "document"
-        number, made = 1, stem
+        made = stem
         while made.casefold() in taken:
-            number += 1
-            made = f"{stem}-{number}"
+            numbers[stem.casefold()] += 1
+            made = f"{stem}-{numbers[stem.casefold()] + 1}"
         taken.add(made.casefold())
         names[identity] = made
     return names

@@ -38,12 +38,12 @@ def read_form(files: Files, documents: Documents | None) -> ImportedSet:
 
 
 def _own(files: Files) -> list[str]:
-    found = [name for name in files.ending(".csv", ".tsv") if delimiter_of(_header(files, name))]
+    found = [name for name in files.ending(".csv", ".tsv") if delimiter_of(header(files, name))]
     return sorted(found, key=lambda name: name.count("/"))
 
 
-def _header(files: Files, name: str) -> str:
-    return files.peek(name).partition("\n")[0].strip("\r")
+def header(files: Files, name: str) -> str:
+    return next(iter(files.peek(name).splitlines()), "")  # some spreadsheets end lines with "\r" alone
 
 
 def delimiter_of(header: str) -> str:
@@ -77,11 +77,11 @@ def table(files: Files, name: str, delimiter: str) -> Iterator[tuple[int, dict[s
 def read(files: Files, name: str, documents: Documents) -> Judgements:
     """Golden queries of one table. Raises EvaluationError when no row can be read."""
     collector = Collector(documents)
-    for number, row in table(files, name, delimiter_of(_header(files, name))):
+    for number, row in table(files, name, delimiter_of(header(files, name))):
         where = f"line {number}"
         if not any(cell.strip() for cell in row.values()):
             continue
-        facts = {key: _plain(cell) for key, cell in row.items() if cell.strip()}
+        facts = {key: plain(cell) for key, cell in row.items() if cell.strip()}
         draft = collector.query(where, facts.get("query", ""), facts.get("id"), str(number))
         if draft is None:
             continue
@@ -110,16 +110,18 @@ def write(judgements: Judgements, documents: Documents) -> dict[str, str]:
             if whole.get("whole"):
                 whole["whole"] = "true"
             writer.writerow(
-                {key: _safe(cell) if isinstance(cell, str) else cell for key, cell in whole.items()}
+                {key: safe(cell) if isinstance(cell, str) else cell for key, cell in whole.items()}
             )
     return {"judgements.csv": out.getvalue()}
 
 
-def _safe(cell: str) -> str:
+def safe(cell: str) -> str:
+    """The cell so that no spreadsheet runs it."""
     return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
-def _plain(cell: str) -> Any:
+def plain(cell: str) -> Any:
+    """The cell as it was before `safe`."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 

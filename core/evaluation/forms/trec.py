@@ -16,10 +16,11 @@ from core.evaluation.forms.files import Files
 from core.evaluation.judgements import EvaluationError, Judgements
 from core.types import Document
 
+# No part of these reads on past the next "<": a file of tags that never end would take hours.
 _TOPIC = re.compile(
-    r"<top(?:ic)?\b([^>]*)>(.*?)(?=</top(?:ic)?>|<top(?:ic)?\b|\Z)", re.DOTALL | re.IGNORECASE
+    r"<top(?:ic)?\b([^<>]*)>(.*?)(?=</top(?:ic)?>|<top(?:ic)?\b|\Z)", re.DOTALL | re.IGNORECASE
 )
-_NUMBER = re.compile(r"""number\s*=\s*["']?\s*([^"'\s>]+)""", re.IGNORECASE)
+_NUMBER = re.compile(r"""number\s*=\s*+["']?+\s*+([^"'\s>]+)""", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*(?:Number|Topic|Description|Title)\s*:\s*", re.IGNORECASE)
 
 
@@ -102,7 +103,7 @@ def _read_topics(files: Files, name: str, problems: list[str]) -> dict[str, str]
 
 def _field(body: str, tag: str) -> str:
     """The words after a tag, up to the next one."""
-    found = re.search(rf"<{tag}\b[^>]*>([^<]*)", body, re.IGNORECASE)
+    found = re.search(rf"<{tag}\b[^<>]*>([^<]*)", body, re.IGNORECASE)
     return " ".join(html.unescape(_LABEL.sub("", found.group(1))).split()) if found else ""
 
 
