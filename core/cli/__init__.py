@@ -1,9 +1,10 @@
 """The command line: the same collections, searches and exports as the app, in a terminal or a script.
 
-Exit codes: 0 done; 1 something a person can mend (said on standard error); 2 the call's words are off.
+Exit codes: 0 done; 1 something a person can mend (said on standard error); 2 the call's words are off;
+3 measured, and a figure is on the wrong side of its --fail-under.
 """
 
-from core.cli import claude, commands
+from core.cli import claude, commands, evaluate
 from core.cli.base import app
 
 
@@ -11,4 +12,4 @@ def main() -> None:
     app()
 
 
-__all__ = ["app", "claude", "commands", "main"]
+__all__ = ["app", "claude", "commands", "evaluate", "main"]

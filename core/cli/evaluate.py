@@ -1,0 +1,491 @@
+"""The commands that measure: golden queries from a collection or from a folder, figures in a table or JSON.
+
+Their exit codes: 0 measured, and every --fail-under reached; 1 something a person can mend; 2 the call's
+words are off; 3 measured, and a --fail-under missed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from core.cli.base import (
+    JsonOption,
+    app,
+    errors,
+    index_settings,
+    opened,
+    search_settings,
+    show,
+)
+from core.errors import RankscopeError
+from core.sample import SAMPLE
+from core.settings import Settings
+
+MISSED = 3
+"""The exit code where a figure is on the wrong side of its --fail-under."""
+
+SetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SET",
+        help="A collection with judgements, or a folder or file in one of the import forms. ./NAME is "
+        "always a path.",
+    ),
+]
+FileOption = Annotated[
+    Path | None,
+    typer.Option("--settings", help="Settings from a TOML file, of index and search both."),
+]
+SearchOption = Annotated[
+    list[str] | None, typer.Option("--set", "-s", help="A search setting, such as k_rrf=10.")
+]
+IndexOption = Annotated[
+    list[str] | None,
+    typer.Option("--index-set", "-i", help="An index setting, such as context.writer=headings."),
+]
+StageOption = Annotated[
+    str, typer.Option(help="The stage whose figures count, such as kept, passages, fused or vector.")
+]
+DollarsOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0, help="US dollars that vectors and rerankers may cost; nothing is paid without."
+    ),
+]
+FailOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-under",
+        metavar="METRIC=VALUE",
+        help="Exit with 3 when the figure is below (for failure@k, which is better low: above) the value, "
+        "such as recall@20=0.9.",
+    ),
+]
+
+
+class Limit(NamedTuple):
+    """One --fail-under."""
+
+    label: str
+    value: float
+    higher_is_better: bool
+
+    def reached(self, found: float) -> bool:
+        """To nine decimals: a mean of fractions may be one bit below the value it is."""
+        gain = found - self.value if self.higher_is_better else self.value - found
+        return gain >= -1e-9
+
+
+@dataclass(frozen=True)
+class Given:
+    """What SET names: `source` is the collection or the documents, `cache` the folder for results."""
+
+    form: str
+    source: Any
+    judgements: Any
+    settings: Settings
+    cache: Path
+
+
+@app.command("eval")
+def evaluate(
+    given: SetArgument = SAMPLE,
+    search_changes: SearchOption = None,
+    index_changes: IndexOption = None,
+    settings: FileOption = None,
+    ks: Annotated[
+        list[int] | None,
+        typer.Option("--k", min=1, help="A k to measure at; 5, 10 and 20 if not given."),
+    ] = None,
+    stage: StageOption = "kept",
+    half: Annotated[
+        Literal["all", "even", "odd"],
+        typer.Option(
+            help="Only the queries at even or odd places, from 0: tune on one, report the other."
+        ),
+    ] = "all",
+    dollars: DollarsOption = 0.0,
+    fail_under: FailOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a search against golden queries, at every stage. Exit codes: 0 done, 1 cannot, 3 --fail-under missed."""
+    from core.evaluation import ResultsCache, measure
+    from core.evaluation.corpora import Corpora
+
+    begin = time.monotonic()
+    with errors():
+        limits = _limits(fail_under)
+        found = _given(given, settings, search_changes, index_changes)
+        queries = found.judgements.queries
+        asked = queries[half == "odd" :: 1 if half == "all" else 2]
+        corpora = Corpora(found.source, dollars)
+        corpus = corpora.of(found.settings.index, _telling("documents"))
+        measured = measure(
+            corpus,
+            asked,
+            found.settings.search,
+            _telling("queries"),
+            ResultsCache(found.cache),
+            dollars > 0,
+            dollars - corpora.spent,
+        )
+        chosen = measured.stage(stage)
+        if limits and measured.settings.rerank != "none" and "reranker" not in measured.stages:
+            raise RankscopeError(
+                "; ".join(measured.notes)
+            )  # the order before would pass for the reranker's
+        at = sorted(set(ks or (5, 10, 20)))
+        figures = {name: _figures(ranks, at) for name, ranks in measured.stages.items()}
+        verdicts = [_verdict(limit, _mean(chosen, limit.label), stage) for limit in limits]
+        report = {
+            "set": given,
+            "form": found.form,
+            "half": half,
+            "queries": {
+                "read": len(queries),
+                "measured": len(measured.queries),
+                "without_evidence": len(measured.unanswerable),
+                "unlocated_evidence": sum(len(query.unlocated) for query in measured.queries),
+                "problems": list(found.judgements.problems),
+            },
+            "documents": len(corpus.item_ids),
+            "chunks": len(corpus),
+            "stages": figures,
+            "fail_under": verdicts,
+            "milliseconds": _times(measured.milliseconds),
+            "seconds": round(time.monotonic() - begin, 2),
+            "dollars": corpora.spent + measured.dollars,
+            "notes": [*corpus.notes, *measured.notes],
+            "settings": found.settings.to_dict(),
+            "fingerprints": {
+                "corpus": corpus.fingerprint,
+                "settings": found.settings.fingerprint(),
+            },
+        }
+    show(report, as_json, "" if as_json else _table(report, at))
+    if not all(one["reached"] for one in verdicts):
+        raise typer.Exit(MISSED)
+
+
+@app.command()
+def sweep(
+    given: SetArgument = SAMPLE,
+    tried: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--try",
+            "-t",
+            metavar="NAME=VALUES",
+            help="A setting and its values, such as search.k_rrf=10,60; for the optimiser also a range, such "
+            "as index.chunking.size=300..1200 or, small ones as densely as large, search.k_rrf=1..200:log.",
+        ),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="What is to be good, such as recall@20.")] = "recall@20",
+    stage: StageOption = "kept",
+    method: Annotated[
+        Literal["grid", "optuna"], typer.Option(help="Every point, or those that an optimiser chooses.")
+    ] = "grid",
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="At most so many points; of a grid, drawn at random.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.0, help="Stop trying after so long.")] = None,
+    dollars: DollarsOption = 0.0,
+    split: Annotated[
+        Literal["even", "none"],
+        typer.Option(
+            help="even: choose on queries at even places, report on the others; none: use all."
+        ),
+    ] = "even",
+    search_changes: SearchOption = None,
+    index_changes: IndexOption = None,
+    settings: FileOption = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A TOML file for the winner's settings.")
+    ] = None,
+    fail_under: FailOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Try many settings and report the best on queries that did not choose it. Exit codes as of eval.
+
+    Stop with Ctrl-C: what is done is kept, and the same call goes on from there.
+    """
+    from core.evaluation import EvaluationError, ResultsCache
+    from core.evaluation.space import Space
+    from core.evaluation.sweep import run_sweep
+
+    with errors():
+        limits = _limits(fail_under)
+        if unlike := [limit.label for limit in limits if limit.label != metric]:
+            raise typer.BadParameter(
+                f"--fail-under {unlike[0]}: a sweep looks at {metric}; name that one"
+            )
+        found = _given(given, settings, search_changes, index_changes)
+        space = Space(dict(map(_values, tried or [])), found.settings)
+        made = run_sweep(
+            found.source,
+            found.judgements.queries,
+            space,
+            metric,
+            stage,
+            method,
+            trials,
+            seconds,
+            dollars,
+            split,
+            _told,
+            ResultsCache(found.cache),
+        )
+        if made.best is None or made.best.value is None:
+            reasons = "; ".join(dict.fromkeys(one.failed for one in made.trials if one.failed))
+            raise EvaluationError(f"no point could be measured: {reasons or '; '.join(made.notes)}")
+        judged = made.held_out.winner.mean if made.held_out else made.best.value
+        verdicts = [_verdict(limit, judged, stage) for limit in limits]
+        if output is not None:
+            output.write_text(made.best.settings.to_toml(), encoding="utf-8")
+        report = _finite(
+            {
+                "set": given,
+                "metric": metric,
+                "stage": stage,
+                "queries": made.queries,
+                "best": _trial(made.best),
+                "default": _trial(made.default),
+                "held_out": _held_out(made.held_out),
+                "frontier": [_trial(one) for one in made.frontier],
+                "trials": [_trial(one) for one in made.trials],
+                "complete": made.complete,
+                "left": made.left,
+                "fail_under": verdicts,
+                "seconds": round(made.seconds, 2),
+                "dollars": made.dollars,
+                "notes": list(made.notes),
+                "settings": made.best.settings.to_dict(),
+            }
+        )
+    show(report, as_json, "" if as_json else _sweep_text(made, verdicts))
+    if not all(one["reached"] for one in verdicts):
+        raise typer.Exit(MISSED)
+
+
+def _given(
+    name: str, file: Path | None, search_changes: list[str] | None, index_changes: list[str] | None
+) -> Given:
+    """A collection of that name, or else what lies at that path."""
+    from core.collection import list_collections
+    from core.evaluation import open_judgements, read_set
+    from core.home import home
+
+    if name == SAMPLE or name in {info.name for info in list_collections()}:
+        store = opened(name)
+        documents = store.documents()
+        judgements = open_judgements(store).queries(documents)
+        facts: tuple[Any, ...] = ("collection", store, judgements, store.folder)
+    elif Path(name).exists():
+        store = SimpleNamespace(settings=Settings)  # a folder has none: the defaults
+        read = read_set(name)
+        facts = (read.form, read.documents, read.judgements, home())
+    else:
+        raise RankscopeError(
+            f"{name!r} is neither a collection nor a folder; `rankscope collections` lists the collections"
+        )
+    chosen = Settings(
+        index_settings(store, index_changes, file), search_settings(store, search_changes, file)
+    )
+    form, source, judgements, cache = facts
+    return Given(form, source, judgements, chosen, cache)
+
+
+def _limits(texts: Iterable[str] | None) -> list[Limit]:
+    from core.evaluation.metrics import metric_at
+
+    limits = []
+    for text in texts or ():
+        label, _, value = text.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not 0 <= number <= 1:
+            raise typer.BadParameter(
+                f"--fail-under {text!r}: write METRIC=VALUE with a value from 0 to 1"
+            )
+        metric, k = metric_at(label)
+        limits.append(Limit(_label(metric.name, k), number, metric.higher_is_better))
+    return limits
+
+
+def _label(name: str, k: int | None) -> str:
+    return name if k is None else f"{name}@{k}"
+
+
+def _mean(stage: Any, label: str) -> float:
+    from core.evaluation.metrics import metric_at, per_query
+
+    metric, k = metric_at(label)
+    return float(per_query(stage, metric.name, k).mean())
+
+
+def _verdict(limit: Limit, found: float, stage: str) -> dict[str, Any]:
+    return {
+        "metric": limit.label,
+        "stage": stage,
+        "value": found,
+        "limit": limit.value,
+        "reached": limit.reached(found),
+    }
+
+
+def _figures(stage: Any, ks: Sequence[int]) -> dict[str, Any]:
+    """Every metric of a stage with its interval; a k beyond the ranks it was asked for is left out."""
+    from core.evaluation.metrics import METRICS, per_query
+    from core.evaluation.statistics import interval
+
+    metrics: dict[str, float] = {}
+    intervals: dict[str, tuple[float, float]] = {}
+    within = [k for k in ks if k <= stage.reach]
+    for metric in METRICS.values():
+        for k in within if metric.needs_k else [*within, None]:
+            found = interval(per_query(stage, metric.name, k))
+            metrics[_label(metric.name, k)] = found.mean
+            intervals[_label(metric.name, k)] = (found.low, found.high)
+    shares = {f"unjudged@{k}": float(stage.unjudged(k).mean()) for k in within}
+    return {"reach": stage.reach, **metrics, **shares, "intervals": intervals}
+
+
+def _times(milliseconds: Any) -> dict[str, float]:
+    import numpy as np
+
+    median, high = np.percentile(milliseconds, [50, 95])
+    return {"median": round(float(median), 2), "p95": round(float(high), 2)}
+
+
+def _values(text: str) -> tuple[str, Any]:
+    """The name and values of a --try."""
+    from core.evaluation.space import Range
+
+    name, equals, values = text.partition("=")
+    if not equals or not values:
+        raise typer.BadParameter(f"--try {text!r}: write NAME=VALUE,VALUE or NAME=LOW..HIGH")
+    ends, _, how = values.partition(":")
+    low, dots, high = ends.partition("..")
+    if dots and how in ("", "log"):
+        numbers = _value(low), _value(high)
+        if all(isinstance(one, int | float) for one in numbers):
+            return name, Range(*numbers, log=how == "log")
+    return name, [_value(one) for one in values.split(",")]
+
+
+def _value(text: str) -> Any:
+    """A number or true or false where it reads as one, else the text."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    return found if isinstance(found, bool | int | float) else text
+
+
+def _trial(one: Any) -> dict[str, Any]:
+    return {
+        "point": dict(one.point),
+        "value": one.value,
+        "milliseconds": one.milliseconds,
+        "dollars": one.dollars,
+        "chunks": one.chunks,
+        "failed": one.failed,
+    }
+
+
+def _held_out(found: Any) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    intervals = {"winner": found.winner._asdict(), "default": found.default._asdict()}
+    return {"queries": found.queries, **intervals, "comparison": asdict(found.comparison)}
+
+
+def _finite(value: Any) -> Any:
+    """JSON knows no NaN: what is not known is null."""
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _table(report: dict[str, Any], ks: Sequence[int]) -> str:
+    counts = report["queries"]
+    ranked = 10 if 10 in ks else ks[-1]  # the k that nDCG is mostly told at
+    labels = [*(f"recall@{k}" for k in ks), f"failure@{ks[-1]}", f"ndcg@{ranked}", "mrr"]
+    lines = [
+        f"{counts['measured']:,} of {counts['read']:,} queries ({report['half']}), "
+        f"{counts['without_evidence']:,} without evidence; {report['chunks']:,} chunks of "
+        f"{report['documents']:,} documents",
+        "",
+        f"{'stage':<12}" + "".join(f"{label:>12}" for label in labels),
+    ]
+    for name, figures in report["stages"].items():
+        cells = (f"{figures[one]:.3f}" if one in figures else "–" for one in labels)
+        lines.append(f"{name:<12}" + "".join(f"{cell:>12}" for cell in cells))
+    times = report["milliseconds"]
+    lines += [
+        "",
+        f"a search: median {times['median']} ms, 95 % within {times['p95']} ms; {report['seconds']} s in all; "
+        f"cost ${report['dollars']:.4f}",
+        *(f"note: {note}" for note in report["notes"]),
+        *(f"problem: {problem}" for problem in counts["problems"]),
+        *map(_verdict_text, report["fail_under"]),
+    ]
+    return "\n".join(lines)
+
+
+def _sweep_text(made: Any, verdicts: Sequence[dict[str, Any]]) -> str:
+    from core.evaluation.statistics import verdict
+
+    def line(one: Any) -> str:
+        point = ", ".join(f"{name}={value}" for name, value in one.point.items()) or "unchanged"
+        if one.value is None:
+            return f"{'failed':>8}  {point}: {one.failed}"
+        return f"{one.value:>8.4f}  {one.milliseconds:8.1f} ms  {point}"
+
+    rest = [one for one in made.frontier if one is not made.best]
+    lines = [
+        f"{made.metric} of {made.stage} on {made.queries:,} queries; {len(made.trials):,} points, "
+        f"{made.left:,} left; {made.seconds:.1f} s; cost ${made.dollars:.4f}",
+        f"best     {line(made.best)}",
+        f"default  {line(made.default)}",
+        *(f"cheaper  {line(one)}" for one in rest),
+        *(f"         {line(one)}" for one in made.trials if one.value is None),
+    ]
+    if made.held_out:
+        winner, default = made.held_out.winner, made.held_out.default
+        lines += [
+            f"on the other {made.held_out.queries:,} queries: best {winner.mean:.4f} "
+            f"[{winner.low:.4f}, {winner.high:.4f}], default {default.mean:.4f} "
+            f"[{default.low:.4f}, {default.high:.4f}]",
+            verdict(made.held_out.comparison),
+        ]
+    lines += [f"note: {note}" for note in made.notes]
+    return "\n".join([*lines, *map(_verdict_text, verdicts)])
+
+
+def _verdict_text(one: Mapping[str, Any]) -> str:
+    said = "reached" if one["reached"] else "MISSED"
+    return f"{one['metric']} of {one['stage']}: {one['value']:.4f}, limit {one['limit']}: {said}"
+
+
+def _telling(what: str) -> Any:
+    return lambda done, total: _told(what, done, total)
+
+
+def _told(what: str, done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        typer.echo(f"\r\033[K{what} {done:,}/{total:,}", err=True, nl=done == total)
