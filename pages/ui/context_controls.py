@@ -13,7 +13,7 @@ from core.llm import Claude
 from core.settings import CONTEXT_WRITERS, PAID_WRITERS, ContextSettings, IndexSettings
 from pages.ui import draw, state
 from pages.ui.answer_prices import priced_models
-from pages.ui.number import show
+from pages.ui.number import box, show
 from pages.ui.plain import sentence
 
 _SPECS = {spec.name: spec for spec in fields(ContextSettings)}
@@ -117,10 +117,9 @@ def _use(context: ContextSettings) -> None:
 
 def _number(name: str, context: ContextSettings, step: int) -> None:
     facts = _SPECS[name].metadata
-    show(f"context_{name}", getattr(context, name))
-    st.number_input(
-        facts["label"], int(facts["low"]), int(facts["high"]), step=step, key=f"context_{name}",
-        on_change=_change, args=(name,), help=_help(name),
+    box(
+        f"context_{name}", facts["label"], getattr(context, name), low=int(facts["low"]),
+        high=int(facts["high"]), step=step, on_change=lambda value: _set(**{name: value}), help=_help(name),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from core.report.knobs import Knob, knobs, with_value
 from core.settings import PAID_RERANKERS, IndexSettings, SearchSettings
 from core.text import Analyzer
 from pages.ui import state
-from pages.ui.number import show, slider_and_box
+from pages.ui.number import box, show, slider_and_box
 from pages.ui.plain import plain
 
 _PAYING = (
@@ -143,10 +143,9 @@ def _number(knob: Knob, key: str, label: str, common: dict[str, Any]) -> None:
     low, high = kind(knob.low or 0), kind(knob.high if knob.high is not None else 1e9)
     step = kind(1) if kind is int else 0.05
     if knob.replay == "never":
-        show(key, knob.value)
-        st.number_input(
-            label, low, high, step=step, key=key,
-            on_change=lambda: _change(knob.path, st.session_state[key]), **common,
+        box(
+            key, label, knob.value, low=low, high=high, step=step,
+            on_change=lambda value: _change(knob.path, value), **common,
         )  # fmt: skip
         return
     slider_and_box(

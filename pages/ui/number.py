@@ -1,4 +1,5 @@
-"""A number as a widget: a slider over the usual range beside a box that takes any allowed value."""
+"""A number as a widget: a slider over the usual range beside a box that takes any allowed value, or the
+box alone."""
 
 from __future__ import annotations
 
@@ -46,6 +47,30 @@ def slider_and_box(
         )  # fmt: skip
 
 
+def box(
+    name: str,
+    label: str,
+    value: Number,
+    *,
+    low: Number,
+    high: Number,
+    step: Number,
+    on_change: Callable[[Number], None],
+    help: str,
+    disabled: bool = False,
+) -> None:
+    """A box alone, for numbers whose every step costs work; arguments as for `slider_and_box`.
+
+    The value is the widget's own, not set through the session: a browser that is redrawn meanwhile
+    would show the lowest number for a moment, and report that.
+    """
+    key = _key(name, value)
+    st.number_input(
+        label, low, high, value, step=step, key=key, on_change=_heard, args=(key, on_change),
+        help=help, disabled=disabled,
+    )  # fmt: skip
+
+
 def show(key: str, value: Any) -> None:
     """Have the widget of this key, about to be drawn, show the value.
 
@@ -79,5 +104,6 @@ def _key(base: str, value: Number) -> str:
 
 def _heard(key: str, on_change: Callable[[Number], None]) -> None:
     base, _, turn = key.rpartition("_")
-    if st.session_state[_TURNS][base] == int(turn):  # else a widget that was replaced reports late
-        on_change(st.session_state[key])
+    value = st.session_state[key]
+    if st.session_state[_TURNS][base] == int(turn) and value is not None:
+        on_change(value)  # else a widget that was replaced reports late, or its box was emptied

@@ -368,7 +368,7 @@ def test_a_prompt_of_ones_own_is_another_writer_and_the_first_is_offered_again(
     assert "2 to write" in shown_text(test)
     assert "2 contexts by claude-haiku-5-5 were written before and are kept." in shown_text(test)
     test.text_area(key="context_prompt").set_value("").run()
-    test.number_input(key="context_max_tokens").set_value(200).run()
+    test.number_input(key="context_max_tokens_0").set_value(200).run()
     shown = shown_text(test)
     assert "2 contexts by claude-haiku-5-5 (longest context 300) were written before" in shown
     test.button(key=f"context_use_{CLAUDE.writer_key}").click().run()

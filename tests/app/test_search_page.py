@@ -292,7 +292,7 @@ def test_what_differs_from_the_defaults_is_marked_and_labels_are_read_out_as_wor
 
 def test_what_the_record_does_not_hold_is_searched_again(machines: Collection, open_page: Open) -> None:
     page = open_page(q="bearing grease")
-    page.number_input(key="set_bm25_k1").set_value(0.5).run()
+    page.number_input(key="set_bm25_k1_0").set_value(0.5).run()
     assert "Searched again, as the recorded search does not cover BM25 k1: " in shown_text(page)
 
 

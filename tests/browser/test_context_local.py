@@ -53,7 +53,7 @@ def choose_endpoint(page: Page, address: str) -> None:
     prompt.fill(SHORT_PROMPT)
     prompt.press("Control+Enter")
     expect(page.locator(".st-key-context_prompt_reset")).to_be_visible()
-    longest = page.locator(".st-key-context_max_tokens input")
+    longest = page.locator(".st-key-context_max_tokens_0 input")
     longest.fill("30")
     longest.press("Enter")
 
