@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.corpus import Corpus
-from core.evaluation.golden import Golden, golden_pieces, ranks_in_passages
+from core.evaluation.golden import Golden, pieces_of, ranks_in_passages, rows_of
 from core.evaluation.judgements import EvaluationError, Evidence, GoldenQuery
 from core.explanation import stage_title
 from core.trace import Stage, Trace
@@ -119,22 +119,19 @@ class _Query:
         self.stages = {stage.name: stage for stage in trace.stages}
         self.searches = [stage for stage in trace.stages if stage.kind == "search" and stage.on]
         self.depths = MappingProxyType({stage.name: stage.limit or 0 for stage in self.searches})
-        self.pieces_of = [_pieces(corpus, one) for one in query.evidence]
-        self.cuts = tuple(
-            _cut(corpus, one, rows)
-            for one, (rows, _) in zip(query.evidence, self.pieces_of, strict=True)
-        )
+        self.pieces = [pieces_of(corpus, one) for one in query.evidence]
+        self.cuts = tuple(_cut(corpus, one) for one in query.evidence)
         self.asked = self._asked()
 
     def __iter__(self) -> Iterator[Fate]:
         for one in self.query.unlocated:
             yield self._nowhere("located", "no span of a document is known", one.reason)
-        for (_, pieces), cut in zip(self.pieces_of, self.cuts, strict=True):
+        for pieces, cut in zip(self.pieces, self.cuts, strict=True):
             if not len(pieces):
                 yield self._nowhere("corpus", *self._why_no_chunk(cut.evidence))
         apart = {
             at
-            for (_, pieces), cut in zip(self.pieces_of, self.cuts, strict=True)
+            for pieces, cut in zip(self.pieces, self.cuts, strict=True)
             if not cut.whole
             for at in pieces.tolist()
         }
@@ -285,21 +282,8 @@ def _places(ranks: Mapping[str, int]) -> str:
     return ", ".join(f"{stage_title(name)} {rank}" for name, rank in ranks.items())
 
 
-def _pieces(corpus: Corpus, evidence: Evidence) -> tuple[slice, NDArray[np.int64]]:
-    """The chunks of its document, and which positions are golden for it, as `golden_chunks` counts them."""
-    nothing = np.empty(0, dtype=np.int64)
-    try:
-        item = corpus.item_position(evidence.document_id)
-    except KeyError:
-        return slice(0, 0), nothing
-    first, last = map(int, corpus.first_chunk[item : item + 2])
-    rows = slice(first, last)
-    return rows, first + golden_pieces(
-        corpus.starts[rows], corpus.ends[rows], evidence.start, evidence.end
-    )
-
-
-def _cut(corpus: Corpus, evidence: Evidence, rows: slice) -> Cut:
+def _cut(corpus: Corpus, evidence: Evidence) -> Cut:
+    rows = rows_of(corpus, evidence.document_id)
     starts = np.maximum(corpus.starts[rows], evidence.start)
     ends = np.minimum(corpus.ends[rows], evidence.end)
     touched = np.flatnonzero(ends > starts)

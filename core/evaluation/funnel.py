@@ -19,6 +19,7 @@ from core.corpus import Corpus
 from core.evaluation.fates import LOSSES, Asked, Fate, fates
 from core.evaluation.golden import golden_chunks
 from core.evaluation.judgements import EvaluationError, GoldenQuery
+from core.evaluation.runner import answerable
 from core.explanation import stage_title
 from core.pipeline import search
 from core.protocols import Progress
@@ -185,21 +186,20 @@ def measure_funnel(
     settings: SearchSettings | None = None,
     k: int | None = None,
     progress: Progress | None = None,
-    pay: bool = False,
 ) -> Funnel:
     """Search for every query that has evidence, and gather what became of it; `k` is the settings' own
     when None.
 
-    `progress(done, total)` hears of queries, and may raise `Stopped`. A reranker that costs is asked with
-    `pay` only; without, one that has no scores is off. Raises EvaluationError as `fates` and `Funnel.of`.
+    `progress(done, total)` hears of queries, and may raise `Stopped`. Nothing is paid: a reranker that costs
+    takes part with the scores that were paid for before. Raises EvaluationError as `fates` and `measure`.
     """
     chosen = settings or SearchSettings()
-    asked = [query for query in queries if query.answerable]
+    asked = answerable(queries)
     told: list[Fate] = []
     for number, query in enumerate(asked):
         if progress:
             progress(number, len(asked))
-        trace = search(corpus, query.text, chosen, pay=pay)
+        trace = search(corpus, query.text, chosen, pay=False)
         told += fates(trace, golden_chunks(corpus, query), query, chosen.k if k is None else k)
     if progress:
         progress(len(asked), len(asked))

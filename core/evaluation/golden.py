@@ -76,7 +76,7 @@ def golden_chunks(corpus: Corpus, query: GoldenQuery) -> Golden:
     lost = [one.grade for one in query.unlocated]
     best: dict[int, int] = {}
     for one in query.evidence:
-        pieces = _pieces(corpus, one).tolist()
+        pieces = pieces_of(corpus, one).tolist()
         if not pieces:
             lost.append(one.grade)
         for at in pieces:
@@ -103,29 +103,35 @@ def golden_chunks(corpus: Corpus, query: GoldenQuery) -> Golden:
 
 def _copies(corpus: Corpus, evidence: Evidence) -> Iterator[tuple[int, int]]:
     """(piece, chunk of a copy): the chunks that are golden for that part of a copy which the piece holds."""
-    for at in _pieces(corpus, evidence).tolist():
+    for at in pieces_of(corpus, evidence).tolist():
         before = max(int(corpus.starts[at]) - evidence.start, 0)
         after = max(evidence.end - int(corpus.ends[at]), 0)
         for document, start, end in evidence.copies:
             if start + before < end - after:
                 part = Evidence(document, start + before, end - after)
-                yield from ((at, copy) for copy in _pieces(corpus, part).tolist())
+                yield from ((at, copy) for copy in pieces_of(corpus, part).tolist())
 
 
 def rejected_chunks(corpus: Corpus, query: GoldenQuery) -> NDArray[np.int64]:
     """Positions (n,), ascending, of the chunks that stand for the query's rejected spans."""
-    found = [_pieces(corpus, one) for one in query.rejected]
+    found = [pieces_of(corpus, one) for one in query.rejected]
     return np.unique(np.concatenate([*found, np.empty(0, dtype=np.int64)]))
 
 
-def _pieces(corpus: Corpus, evidence: Evidence) -> NDArray[np.int64]:
+def rows_of(corpus: Corpus, document_id: str) -> slice:
+    """The positions of a document's chunks; none where the corpus does not hold it."""
     try:
-        item = corpus.item_position(evidence.document_id)
+        item = corpus.item_position(document_id)
     except KeyError:
-        return np.empty(0, dtype=np.int64)
-    first, last = corpus.first_chunk[item : item + 2]
-    rows = slice(first, last)
-    return first + golden_pieces(corpus.starts[rows], corpus.ends[rows], evidence.start, evidence.end)
+        return slice(0, 0)
+    return slice(*corpus.first_chunk[item : item + 2].tolist())
+
+
+def pieces_of(corpus: Corpus, evidence: Evidence) -> NDArray[np.int64]:
+    """Positions (n,), ascending, of the chunks that are golden for one span."""
+    rows = rows_of(corpus, evidence.document_id)
+    found = golden_pieces(corpus.starts[rows], corpus.ends[rows], evidence.start, evidence.end)
+    return rows.start + found
 
 
 def ranks_in_chunks(golden: Golden, ranking: Ranking) -> NDArray[np.int64]:

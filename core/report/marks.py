@@ -18,6 +18,7 @@ from core.evaluation.golden import (
     ranks_in_chunks,
     ranks_in_passages,
     rejected_chunks,
+    rows_of,
 )
 from core.evaluation.judgements import Evidence, GoldenQuery
 from core.passages import Passage
@@ -71,7 +72,7 @@ class Marks:
         rejected = rejected_chunks(corpus, query).tolist()
         verdicts: dict[int, int] = {}
         for one in (*query.evidence, *query.rejected):
-            rows = _rows(corpus, one.document_id)
+            rows = rows_of(corpus, one.document_id)
             same = (corpus.starts[rows] == one.start) & (corpus.ends[rows] == one.end)
             verdicts.update((rows.start + at, one.grade) for at in np.flatnonzero(same).tolist())
         return cls(corpus, query, golden, frozenset(whole), frozenset(rejected), verdicts)
@@ -130,15 +131,6 @@ class Marks:
 def _place(corpus: Corpus, position: int) -> tuple[str, int, int]:
     item = corpus.item_of[position]
     return corpus.item_ids[item], int(corpus.starts[position]), int(corpus.ends[position])
-
-
-def _rows(corpus: Corpus, document_id: str) -> slice:
-    """The positions of a document's chunks; none where the corpus does not hold it."""
-    try:
-        item = corpus.item_position(document_id)
-    except KeyError:
-        return slice(0, 0)
-    return slice(*corpus.first_chunk[item : item + 2].tolist())
 
 
 def _holds(query: GoldenQuery, document: str, start: int, end: int) -> bool:

@@ -138,7 +138,7 @@ class TestReading:
         ("facts", "reason"),
         [
             ({"document": "a.txt", "quote": "epsilon"}, "“epsilon” is not in a.txt"),
-            ({"document": "b.txt", "quote": "Alpha"}, "no document 'b.txt'"),
+            ({"document": "b.txt", "quote": "Alpha"}, "no document “b.txt”"),
             ({"document": "a.txt", "quote": "beta"}, "2 times"),
             ({"document": "a.txt", "start": 20, "end": 99}, "20-99 is outside a.txt"),
             ({"document": "a.txt", "start": 5, "end": 5}, "5-5 is no span"),

@@ -345,8 +345,12 @@ class TestFunnel:
         assert (funnel.k, funnel.queries) == (4, 10)
         assert funnel.losses == funnel_of(CORPUS, QUERIES, SearchSettings(), 4).losses
         assert [fate.asked.query for fate in funnel.of_query("birch")] == ["birch"] * 2
+        heard.clear()
         with pytest.raises(EvaluationError, match="two golden queries have the id 'amber'"):
-            measure_funnel(CORPUS, [QUERIES[0], QUERIES[0]])
+            measure_funnel(
+                CORPUS, [QUERIES[0]] * 2, progress=lambda done, total: heard.append((done, total))
+            )
+        assert heard == []  # before a search, not after all of them
 
 
 def _agrees(fate: Fate, lost_at: str | None) -> None:
