@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.corpus import Corpus
+from core.database import transaction
 from core.errors import RankscopeError
 from core.evaluation.judgements import Evidence, GoldenQuery
 from core.extras import registered_indexes
@@ -34,8 +35,8 @@ LAYOUT = 1
 _LARGEST = 256 << 20  # bytes: a file that grew beyond is begun anew
 _LOOKUP = 500  # keys a statement: below SQLite's oldest limit of 999 variables
 _TABLES = (
-    "CREATE TABLE IF NOT EXISTS results(key TEXT PRIMARY KEY, facts TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS trials(space TEXT, point TEXT, facts TEXT NOT NULL, "
+    "CREATE TABLE results(key TEXT PRIMARY KEY, facts TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE trials(space TEXT, point TEXT, facts TEXT NOT NULL, "
     "PRIMARY KEY(space, point)) WITHOUT ROWID",
 )
 
@@ -111,33 +112,37 @@ class ResultsCache:
         self._do(lambda db: db.execute("INSERT OR REPLACE INTO trials VALUES (?,?,?)", row), None)
 
     def _do(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        for last in (False, True):
+        try:
             try:
-                with closing(self._open()) as database:
-                    database.execute("BEGIN")
-                    made = work(database)
-                    database.execute("COMMIT")
-                    return made
-            except (sqlite3.Error, OSError) as error:
+                return self._once(work)
+            except sqlite3.DatabaseError as error:
                 # Its kinds say that it is locked, full or read-only; the error itself that it is no database.
-                if type(error) is sqlite3.DatabaseError and not last:
-                    self._remove()
-                    continue
-                self.trouble = f"results are not kept, {self.path}: {error}"
+                if type(error) is not sqlite3.DatabaseError:
+                    raise
+                self._remove()
+                return self._once(work)
+        except (sqlite3.Error, OSError) as error:
+            self.trouble = f"results are not kept, {self.path}: {error}"
         return otherwise
+
+    def _once(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with closing(self._open()) as database, transaction(database, "BEGIN"):
+            return work(database)
 
     def _open(self) -> sqlite3.Connection:
         if self.path.exists() and self.path.stat().st_size > _LARGEST:
             self._remove()
         database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
         try:
-            if database.execute("PRAGMA user_version").fetchone()[0] != LAYOUT:
+            if _layout(database) != LAYOUT:
                 database.execute("PRAGMA journal_mode=WAL")
-                for table in ("results", "trials"):
-                    database.execute(f"DROP TABLE IF EXISTS {table}")
-                for statement in _TABLES:
-                    database.execute(statement)
-                database.execute(f"PRAGMA user_version={LAYOUT}")
+                with transaction(database):
+                    if _layout(database) != LAYOUT:  # another program may have been quicker
+                        for table in ("results", "trials"):
+                            database.execute(f"DROP TABLE IF EXISTS {table}")
+                        for statement in _TABLES:
+                            database.execute(statement)
+                        database.execute(f"PRAGMA user_version={LAYOUT}")
             database.execute("PRAGMA synchronous=NORMAL")
         except sqlite3.Error:
             database.close()
@@ -147,6 +152,10 @@ class ResultsCache:
     def _remove(self) -> None:
         for ending in ("", "-wal", "-shm"):
             self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+
+
+def _layout(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
 def query_key(query: GoldenQuery) -> str:

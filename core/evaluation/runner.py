@@ -254,7 +254,8 @@ class _Gathered:
         stages = {
             name: StageRanks(
                 name,
-                seen[-1].reach,
+                # A query whose reranker failed was asked for more ranks than the others.
+                min(one.reach for one in seen),
                 tuple(one.ranks for one in seen),
                 grades,
                 tuple(one.judged for one in seen),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from core.corpus import Corpus
-from core.errors import Stopped
+from core.errors import RankscopeError, Stopped
 from core.evaluation import Evidence, GoldenQuery, measure, runner
 from core.evaluation.results import ResultsCache, query_key
 from core.evaluation.runner import Measured, measure_many
@@ -240,6 +241,50 @@ class TestResults:
         measured = measure(corpus, queries, BASE, cache=ResultsCache(tmp_path / "missing"))
         assert len(measured.stage("kept").ranks) == len(queries)
         assert any("results are not kept" in note for note in measured.notes)
+
+    def test_a_damaged_file_that_cannot_be_removed_stops_nobody(
+        self, corpus: Corpus, queries: list[GoldenQuery], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "results.db").write_bytes(b"no database" * 1000)
+
+        def refuse(path: Path, missing_ok: bool = False) -> None:
+            raise PermissionError(13, "another program has it open", str(path))
+
+        monkeypatch.setattr(Path, "unlink", refuse)
+        measured = measure(corpus, queries, BASE, cache=ResultsCache(tmp_path))
+        assert len(measured.stage("kept").ranks) == len(queries)
+        assert any("another program has it open" in note for note in measured.notes)
+
+    def test_programs_that_begin_at_once_keep_what_each_puts(self, tmp_path: Path) -> None:
+        for round_ in range(10):
+            folder = tmp_path / str(round_)
+            folder.mkdir()
+            caches = [ResultsCache(folder) for _ in range(8)]
+
+            def put(number: int, caches: list[ResultsCache] = caches) -> None:
+                caches[number].put_trial("space", str(number), {})
+
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(put, range(8)))
+            assert {one.trouble for one in caches} == {""}
+            assert sorted(caches[0].trials("space")) == [str(number) for number in range(8)]
+
+
+def test_what_one_query_s_list_cannot_hold_is_not_told_of_the_set(
+    corpus: Corpus, queries: list[GoldenQuery], priced: Priced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = priced.scores
+
+    def scores(query: str, texts: Sequence[str]) -> Scores:
+        if query == queries[-1].text:
+            raise RankscopeError("no answer")
+        return whole(query, texts)
+
+    monkeypatch.setattr(priced, "scores", scores)
+    measured = measure(corpus, queries, BASE.replace(rerank="priced", rerank_depth=10, k=20), pay=True)
+    assert "reranker is not measured: it was off for 1 of 10 queries" in measured.notes
+    # Nine lists have 10 chunks, the last has 20: recall@20 would be that of ten for most queries.
+    assert measured.stage("kept").reach == 10
 
 
 class TestPaying:
