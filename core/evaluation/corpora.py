@@ -6,6 +6,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from core.chunk_table import as_embedded, with_contexts
+from core.chunking import chunk_document
 from core.collection import Collection
 from core.contextualizing import contexts_for
 from core.corpus import Corpus, build_corpus, is_built
@@ -14,7 +18,7 @@ from core.documents import Documents, ListedDocuments
 from core.embedding import load_embedder
 from core.evaluation.judgements import EvaluationError
 from core.hosted_embedding import HostedEmbedder
-from core.protocols import Embedder, Progress
+from core.protocols import Contexts, Embedder, Progress, Vectors
 from core.settings import IndexSettings
 from core.types import Document
 from core.vectors_cache import shared_cache
@@ -35,7 +39,7 @@ class Corpora:
     def __init__(
         self, source: Collection | Documents | Sequence[Document], at_most: float = 0.0
     ) -> None:
-        """`at_most` US dollars, by estimate, may be spent on vectors; `spent` says how many were."""
+        """`at_most` US dollars may be spent; `spent` were, on vectors (by estimate) and what `spend` told."""
         self._collection = source if isinstance(source, Collection) else None
         if isinstance(source, Collection):
             self.documents: Documents = source.documents()
@@ -44,44 +48,78 @@ class Corpora:
         self._at_most = at_most
         self.spent = 0.0
         self._kept: OrderedDict[str, Corpus] = OrderedDict()
+        self._named: dict[str, tuple[str, Contexts]] = {}
+
+    def spend(self, dollars: float) -> None:
+        """Something else was paid with the same money."""
+        self.spent += dollars
+
+    @property
+    def left(self) -> float:
+        """US dollars that may still be spent; below 0 where something cost more than was expected."""
+        return self._at_most - self.spent
 
     def fingerprint(self, settings: IndexSettings) -> str:
         """The fingerprint of the corpus, without making it. Raises as `contexts_for`."""
-        contexts = contexts_for(settings.context, self.documents, self._collection)
-        return fingerprint(self.documents, settings, settings.model, contexts.digests)
+        return self._identity(settings)[0]
+
+    def _identity(self, settings: IndexSettings) -> tuple[str, Contexts]:
+        """The fingerprint and the contexts it is of: looked at once, a run goes on with what it began with."""
+        key = settings.fingerprint()
+        if key not in self._named:
+            contexts = contexts_for(settings.context, self.documents, self._collection)
+            name = fingerprint(self.documents, settings, settings.model, contexts.digests)
+            self._named[key] = name, contexts
+        return self._named[key]
 
     def of(self, settings: IndexSettings, progress: Progress | None = None) -> Corpus:
         """The corpus under these settings. Raises EvaluationError where its model costs and may not be
         asked, else as `Corpus.from_documents` and `build_corpus`."""
-        name = self.fingerprint(settings)
+        name, contexts = self._identity(settings)
         if name not in self._kept:
             while len(self._kept) >= _KEPT:
                 self._kept.popitem(last=False)
-            self._kept[name] = self._made(settings, progress)
+            self._kept[name] = self._made(name, settings, contexts, progress)
         self._kept.move_to_end(name)
         return self._kept[name]
 
-    def _made(self, settings: IndexSettings, progress: Progress | None) -> Corpus:
+    def _made(
+        self, name: str, settings: IndexSettings, contexts: Contexts, progress: Progress | None
+    ) -> Corpus:
         if self._collection and is_built(self._collection, settings):
-            return build_corpus(self._collection, settings, progress)
+            built = build_corpus(self._collection, settings, progress)
+            if built.fingerprint == name:  # else documents have come or gone since the run began
+                return built
         embedder = load_embedder(settings.model)
-        price = self._price(embedder)
-        if price is None or (price and price > self._at_most - self.spent):
+        price = self._price(embedder, settings, contexts)
+        if price is None or (price and price > self.left):
             about = "a price that is not known" if price is None else f"about ${price:.4f}"
             raise EvaluationError(
                 f"vectors by {settings.model} would cost {about}, less those already kept, and "
-                f"${max(0.0, self._at_most - self.spent):.4f} may be spent; allow more, or index the "
+                f"${max(0.0, self.left):.4f} may be spent; allow more, or index the "
                 "collection with these settings first"
             )
-        self.spent += price
-        contexts = contexts_for(settings.context, self.documents, self._collection)
+        self.spend(price)
         return Corpus.from_documents(
             self.documents, settings, embedder, shared_cache(), None, progress, None, contexts
         )
 
-    def _price(self, embedder: Embedder) -> float | None:
-        """US dollars for all vectors, overlaps and contexts left out; None when no price is known."""
+    def _price(self, embedder: Embedder, settings: IndexSettings, contexts: Contexts) -> float | None:
+        """US dollars for the vectors of all chunks; None when no price is known."""
         if not isinstance(embedder, HostedEmbedder):
             return 0.0
-        texts = (self.documents[at].text for at in range(len(self.documents)))
-        return embedder.estimate_dollars(sum(embedder.count_tokens([text])[0] for text in texts))
+        tokens = 0
+
+        def count(texts: Sequence[str]) -> Vectors:
+            """For chunking by meaning, which embeds sentences: that many, and no vector of any meaning."""
+            nonlocal tokens
+            tokens += sum(embedder.count_tokens(texts))
+            return np.zeros((len(texts), embedder.dimension), dtype=np.float32)
+
+        for item in range(len(self.documents)):
+            document = self.documents[item]
+            chunks = chunk_document(document, settings.chunking, embedder.count_tokens, count)
+            spans = [(chunk.start, chunk.end) for chunk in chunks]
+            chunks = with_contexts(chunks, contexts.of(item, document, spans), settings)
+            tokens += sum(embedder.count_tokens([as_embedded(chunk, settings) for chunk in chunks]))
+        return embedder.estimate_dollars(tokens)

@@ -187,9 +187,8 @@ def run_ladder(
     results: list[StepResult] = []
     complete = True
     for step in steps:
-        left = at_most - sum(one.dollars for one in results)
         try:
-            results.append(_run(step, corpora, queries, progress, cache, pay, left, results))
+            results.append(_run(step, corpora, queries, progress, cache, pay, results))
         except Stopped:
             complete = False
             break
@@ -206,7 +205,6 @@ def _run(
     progress: Telling | None,
     cache: ResultsCache | None,
     pay: bool,
-    at_most: float,
     before: Sequence[StepResult],
 ) -> StepResult:
     def tell(what: str) -> Progress | None:
@@ -219,14 +217,14 @@ def _run(
         raise
     except RankscopeError as error:
         return StepResult(step, notes=(str(error),))
-    spent = corpora.spent - spent
-    measured = measure(corpus, queries, step.search, tell("searching"), cache, pay, at_most - spent)
+    measured = measure(corpus, queries, step.search, tell("searching"), cache, pay, corpora.left)
+    corpora.spend(measured.dollars)
     result = StepResult(
         step,
         measured,
         chunks=len(corpus),
         seconds=time.perf_counter() - begin,
-        dollars=measured.dollars + spent,
+        dollars=corpora.spent - spent,
         due=measured.due,
         notes=measured.notes,
     )

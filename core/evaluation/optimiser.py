@@ -5,21 +5,20 @@ Optuna brings a database layer and its migrations, so it is an extra; a grid nee
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from core.errors import RankscopeError
-from core.evaluation.space import Point, Range, Space, Value
+from core.evaluation.space import Range, Space, Value
 
 
 class Optimiser:
-    """Asks for points of a space and hears how good they were, higher being better. Seeded.
+    """Asks for points of a space and hears how good they were, higher being better. Seeded: told the same
+    again, it asks for the same, so that a sweep that was stopped goes on as if it had not been.
 
     Raises RankscopeError where Optuna is not installed.
     """
 
-    def __init__(self, space: Space, known: Iterable[tuple[Point, float]] = (), seed: int = 0) -> None:
-        """`known` are points measured before; those outside the space teach nothing."""
+    def __init__(self, space: Space) -> None:
         try:
             import optuna
         except ImportError:
@@ -41,16 +40,8 @@ class Optimiser:
                     values.low, values.high, log=values.log
                 )
         # Points are asked for in batches: those under way count as poor, so that a batch spreads.
-        sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+        sampler = optuna.samplers.TPESampler(seed=0, constant_liar=True)
         self._study = optuna.create_study(direction="maximize", sampler=sampler)
-        for point, value in known:
-            try:
-                made = optuna.trial.create_trial(
-                    params=dict(point), distributions=self._distributions, value=value
-                )
-            except ValueError:
-                continue
-            self._study.add_trial(made)
 
     def ask(self) -> tuple[Any, dict[str, Value]]:
         """What to `tell` with, and the point to try."""

@@ -17,6 +17,9 @@ Value = str | int | float | bool
 Point = Mapping[str, Value]
 """Dotted setting → value, such as `{"index.chunking.size": 400, "search.k_rrf": 10}`."""
 
+LARGEST_GRID = 10_000
+"""Points of a grid: beyond, memory would end before the sweep began."""
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -64,7 +67,8 @@ class Space:
         return self._read(self.base, point)
 
     def grid(self) -> Iterator[dict[str, Value]]:
-        """All points, the last setting changing fastest. Raises SettingsError where a setting is a range."""
+        """All points, the last setting changing fastest. Raises SettingsError where a setting is a range, or
+        for more than LARGEST_GRID points."""
         lists = []
         for name, values in self.values.items():
             if isinstance(values, Range):
@@ -72,6 +76,11 @@ class Space:
                     f"{name} is a range; a grid needs its values listed, or take the optimiser"
                 )
             lists.append(list(dict.fromkeys(values)))
+        if (self.size or 0) > LARGEST_GRID:
+            raise SettingsError(
+                f"the grid has {self.size:,} points; list fewer values, so that it has {LARGEST_GRID:,} at most, "
+                "or take the optimiser"
+            )
         return (dict(zip(self.values, point, strict=True)) for point in product(*lists))
 
     @property

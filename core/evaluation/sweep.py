@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from core.collection import Collection
 from core.documents import Documents
+from core.embedding import load_embedder
 from core.errors import RankscopeError, SettingsError, Stopped
 from core.evaluation.corpora import Corpora, Telling
 from core.evaluation.judgements import EvaluationError, GoldenQuery
@@ -34,6 +35,7 @@ from core.protocols import Progress
 from core.reranking import load_reranker
 from core.settings import SearchSettings, Settings
 from core.types import Document
+from core.vectors_cache import model_key
 
 Method = Literal["grid", "optuna"]
 Split = Literal["even", "none"]
@@ -182,7 +184,7 @@ class _Run:
         self._label = metric
         self._space, self._stage, self._progress, self._cache = space, stage, progress, cache
         self._deadline = None if seconds is None else self.begun + seconds
-        self._dollars, self._asked = dollars, 0.0
+        self._pay = dollars > 0
         self._corpora = Corpora(source, dollars)
         facts = [space.fingerprint(), self._metric.name, self._k, stage, *map(query_key, self.queries)]
         self._key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
@@ -191,7 +193,7 @@ class _Run:
     @property
     def spent(self) -> float:
         """US dollars, on vectors and on reranking."""
-        return self._corpora.spent + self._asked
+        return self._corpora.spent
 
     def attempt(self, points: Sequence[Point]) -> None:
         """Measure the points not measured yet, those of one corpus together."""
@@ -221,7 +223,7 @@ class _Run:
 
     def optimise(self, wanted: int) -> None:
         """Let the optimiser choose points until so many are measured, or it has nothing new."""
-        optimiser = Optimiser(self._space, self._known())
+        optimiser = Optimiser(self._space)
         for _ in range(math.ceil(_PATIENCE * wanted / ASKED)):
             if not self.complete or len(self.trials) >= min(wanted, self._space.size or wanted):
                 return
@@ -286,9 +288,10 @@ class _Run:
             return None
 
     def _name(self, point: Point, settings: Settings) -> str:
-        """What a trial is kept under: it holds for these documents and their contexts only."""
+        """What a trial is kept under: it holds for these documents, contexts and weights only."""
         try:
-            corpus = self._corpora.fingerprint(settings.index)
+            model = model_key(load_embedder(settings.index.model))
+            corpus = f"{self._corpora.fingerprint(settings.index)} {model}"
         except RankscopeError:  # told when the corpus is to be made
             corpus = ""
         return f"{point_key(point)} {corpus} {parts_version(settings.search)}"
@@ -322,11 +325,11 @@ class _Run:
             [one.search for one in settings],
             self._tell(f"{what}: searching"),
             self._cache,
-            self._dollars > 0,
-            self._dollars - self.spent,
+            self._pay,
+            self._corpora.left,
             (self._stage, RERANKER),
         )
-        self._asked += sum(one.dollars for one in found)
+        self._corpora.spend(sum(one.dollars for one in found))
         return found
 
     def _trial(self, point: Point, settings: Settings, measured: Measured) -> Trial:
@@ -353,16 +356,6 @@ class _Run:
 
     def _put(self, trial: Trial) -> None:
         self.trials[point_key(trial.point)] = trial
-
-    def _known(self) -> list[tuple[Point, float]]:
-        """The trials of this space kept from before, taken up; with what they are worth."""
-        for name, facts in self._stored.items():
-            point, _ = json.JSONDecoder().raw_decode(name)
-            settings = self._settings(point) if point.keys() == self._space.values.keys() else None
-            if settings and self._name(point, settings) == name:
-                self._put(Trial(point, settings, **facts))
-        worths = ((one.point, self._worth(one)) for one in self.trials.values())
-        return [(point, worth) for point, worth in worths if worth is not None]
 
     def _worth(self, trial: Trial) -> float | None:
         """The value, higher being better."""

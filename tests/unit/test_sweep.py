@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from core import embedding
+from core.collection import create
+from core.corpus import build_corpus
 from core.embedding import register_embedder
 from core.errors import RankscopeError, SettingsError, Stopped
 from core.evaluation import EvaluationError, GoldenQuery, measure
@@ -21,9 +23,11 @@ from core.evaluation.optimiser import Optimiser
 from core.evaluation.results import ResultsCache
 from core.evaluation.space import Range, Space
 from core.evaluation.sweep import Sweep, run_sweep
+from core.loading import load
 from core.reranking import register_reranker, unregister_reranker
 from core.settings import IndexSettings, SearchSettings, Settings
 from tests.fakes import HashEmbedder
+from tests.unit.test_evaluation import WORDS, document
 from tests.unit.test_ladder_runs import documents, queries
 from tests.unit.test_runner import Priced
 
@@ -83,6 +87,12 @@ class TestSpace:
     def test_what_cannot_be_tried_is_named(self, values: dict, message: str) -> None:
         with pytest.raises(SettingsError, match=message):
             Space(values)
+
+    def test_a_grid_beyond_all_memory_is_refused_at_once(self) -> None:
+        names = ("k_rrf", "k", "items", "rerank_depth", "merge_gap")
+        space = Space({f"search.{name}": list(range(1, 101)) for name in names})
+        with pytest.raises(SettingsError, match="the grid has 10,000,000,000 points"):
+            sweep(space, trials=3)
 
     def test_ranges(self) -> None:
         with pytest.raises(SettingsError, match="holds nothing"):
@@ -274,6 +284,49 @@ class TestMoney:
         assert [trial.dollars for trial in whole.trials] == pytest.approx([0, 0, 0.1, 0.1])
         assert all(trial.value is not None for trial in whole.trials)
 
+    def test_vectors_and_rerankers_are_paid_from_one_purse(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Corpora, "_price", lambda *_: 0.6)
+        space = Space(
+            {"index.chunking.size": [30, 60], "search.rerank": ["priced"], "search.rerank_depth": [20]},
+            BASE,
+        )
+        # Vectors of the default and of one size take 1.2, the reranker's scores for that size another 0.5.
+        found = sweep(space, budget_dollars=2.2, split="none", metric="recall@20")
+        assert found.dollars <= 2.2
+        assert [one.value is None for one in found.trials] == [False, True]
+        assert "may be spent" in found.trials[1].failed
+
+    def test_the_price_of_vectors_is_that_of_all_chunks_with_what_they_repeat(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("core.hosted_embedding.load_prices", lambda: PerMillion())
+        model = "voyage:voyage-4-large"
+        long = [document(" ".join(WORDS * 40), "long", "long.txt")]
+
+        def price(**chunking: object) -> float:
+            index = BASE.index.replace(model=model)
+            index = index.replace(
+                chunking=index.chunking.replace(unit="characters", size=200, **chunking)
+            )
+            with pytest.raises(EvaluationError, match="would cost about") as refused:
+                Corpora(long).of(index)
+            return float(str(refused.value).split("about $")[1].split(",")[0])
+
+        plain = price(strategy="fixed", overlap=0)
+        assert plain == pytest.approx(len(long[0].text) / 4, rel=0.1)
+        assert price(strategy="fixed", overlap=100) == pytest.approx(2 * plain, rel=0.1)
+        # Sentences are embedded before their chunks are.
+        assert price(strategy="semantic", overlap=0) > 1.9 * plain
+
+
+class PerMillion:
+    """A dollar a token."""
+
+    def per_unit(self, kind: str, model: str) -> float:
+        return 1e6
+
 
 class TestOptimiser:
     SPACE = Space({"search.k_rrf": Range(1, 200, log=True), "search.items": Range(2, 40)}, BASE)
@@ -297,6 +350,21 @@ class TestOptimiser:
         assert len(points) == 9
         assert all(trial.point in points for trial in some.trials)
 
+    def test_stopped_and_gone_on_with_it_tries_what_it_would_have_tried(self, tmp_path: Path) -> None:
+        pytest.importorskip("optuna")
+        cache = ResultsCache(tmp_path)
+
+        def stop(what: str, done: int, total: int) -> None:
+            if what.startswith("20 points done"):
+                raise Stopped("enough")
+
+        part = sweep(self.SPACE, method="optuna", trials=30, cache=cache, progress=stop)
+        assert len(part.trials) == 20
+        resumed = sweep(self.SPACE, method="optuna", trials=30, cache=cache)
+        at_once = sweep(self.SPACE, method="optuna", trials=30)
+        assert [one.point for one in resumed.trials] == [one.point for one in at_once.trials]
+        assert [one.value for one in resumed.trials] == [one.value for one in at_once.trials]
+
     def test_a_space_that_is_used_up_ends_it(self) -> None:
         pytest.importorskip("optuna")
         found = sweep(Space({"search.k_rrf": [1, 60]}, BASE), method="optuna", trials=20)
@@ -317,6 +385,30 @@ class TestOptimiser:
         monkeypatch.setitem(__import__("sys").modules, "optuna", None)
         with pytest.raises(RankscopeError, match=r"pip install 'rankscope\[sweep\]'"):
             sweep(self.SPACE, method="optuna", trials=2)
+
+
+def test_documents_that_come_while_it_runs_are_no_part_of_it() -> None:
+    collection = create("growing")
+    collection.add(load(b"amber birch cedar", "one.txt"), "one.txt", 17)
+    corpora = Corpora(collection)
+    name = corpora.fingerprint(BASE.index)
+    collection.add(load(b"delta ember fjord", "two.txt"), "two.txt", 17)
+    build_corpus(collection, BASE.index)
+    made = corpora.of(BASE.index)
+    assert (made.fingerprint, len(made.item_ids)) == (name, 1)
+
+
+def test_other_weights_under_a_model_s_name_are_measured_anew(
+    tmp_path: Path, embedder: HashEmbedder
+) -> None:
+    cache = ResultsCache(tmp_path)
+    sweep(cache=cache, split="none")
+    before = embedder.queries
+    sweep(cache=cache, split="none")
+    assert embedder.queries == before
+    embedder.version = "2"  # type: ignore[attr-defined]
+    sweep(cache=cache, split="none")
+    assert embedder.queries > before
 
 
 def test_two_corpora_are_kept_in_memory() -> None:
