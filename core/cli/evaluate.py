@@ -28,7 +28,7 @@ from core.cli.base import (
     show,
 )
 from core.errors import RankscopeError
-from core.sample import SAMPLE
+from core.sample import SAMPLE, sample_queries
 from core.settings import Settings
 
 MISSED = 3
@@ -114,6 +114,12 @@ def evaluate(
             help="Only the queries at even or odd places, from 0: tune on one, report the other."
         ),
     ] = "all",
+    characters: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Count the characters of evidence in so many first results as well; 0 does not."
+        ),
+    ] = 0,
     dollars: DollarsOption = 0.0,
     fail_under: FailOption = None,
     as_json: JsonOption = False,
@@ -121,6 +127,7 @@ def evaluate(
     """Measure a search against golden queries, at every stage. Exit codes: 0 done, 1 cannot, 3 --fail-under missed."""
     from core.evaluation import ResultsCache, measure
     from core.evaluation.corpora import Corpora
+    from core.evaluation.coverage import measure_coverage
 
     begin = time.monotonic()
     with errors():
@@ -172,6 +179,11 @@ def evaluate(
                 "settings": found.settings.fingerprint(),
             },
         }
+        if characters:
+            covered = measure_coverage(
+                corpus, asked, found.settings.search, characters, _telling("queries")
+            )
+            report["characters"] = _characters(covered)
     show(report, as_json, "" if as_json else _table(report, at))
     if not all(one["reached"] for one in verdicts):
         raise typer.Exit(MISSED)
@@ -282,13 +294,15 @@ def _given(
 ) -> Given:
     """A collection of that name, or else what lies at that path."""
     from core.collection import list_collections
-    from core.evaluation import open_judgements, read_set
+    from core.evaluation import open_judgements, read_judgements, read_set
     from core.home import home
 
     if name == SAMPLE or name in {info.name for info in list_collections()}:
         store = opened(name)
         documents = store.documents()
         judgements = open_judgements(store).queries(documents)
+        if name == SAMPLE and not judgements.queries:  # it comes with questions of its own
+            judgements = read_judgements(sample_queries(), documents)
         facts: tuple[Any, ...] = ("collection", store, judgements, store.folder)
     elif Path(name).exists():
         store = SimpleNamespace(settings=Settings)  # a folder has none: the defaults
@@ -360,6 +374,19 @@ def _figures(stage: Any, ks: Sequence[int]) -> dict[str, Any]:
             intervals[_label(metric.name, k)] = (found.low, found.high)
     shares = {f"unjudged@{k}": float(stage.unjudged(k).mean()) for k in within}
     return {"reach": stage.reach, **metrics, **shares, "intervals": intervals}
+
+
+def _characters(covered: Any) -> dict[str, Any]:
+    """Means over the queries, as core.evaluation.characters defines them."""
+    names = ("recall", "precision", "iou")
+    return {
+        "k": covered.k,
+        "precision_omega": float(covered.omega.mean()),
+        "stages": {
+            name: dict(zip(names, rows.mean(axis=0).tolist(), strict=True))
+            for name, rows in covered.stages.items()
+        },
+    }
 
 
 def _times(milliseconds: Any) -> dict[str, float]:
@@ -435,6 +462,12 @@ def _table(report: dict[str, Any], ks: Sequence[int]) -> str:
     for name, figures in report["stages"].items():
         cells = (f"{figures[one]:.3f}" if one in figures else "–" for one in labels)
         lines.append(f"{name:<12}" + "".join(f"{cell:>12}" for cell in cells))
+    if covered := report.get("characters"):
+        lines += ["", f"characters of the first {covered['k']}: recall, precision, IoU"]
+        for name, figures in covered["stages"].items():
+            cells = (f"{figures[one]:.3f}" for one in ("recall", "precision", "iou"))
+            lines.append(f"{name:<12}" + "".join(f"{cell:>12}" for cell in cells))
+        lines.append(f"precision of a perfect search: {covered['precision_omega']:.3f}")
     times = report["milliseconds"]
     lines += [
         "",

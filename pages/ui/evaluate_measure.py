@@ -13,7 +13,9 @@ import streamlit as st
 from core.corpus import Corpus
 from core.errors import RankscopeError
 from core.evaluation import EvaluationError, Measured, StageRanks, measure
+from core.evaluation.characters import CHARACTER_METRICS
 from core.evaluation.corpora import Telling
+from core.evaluation.coverage import Coverage, measure_coverage
 from core.evaluation.funnel import Funnel, measure_funnel
 from core.evaluation.metrics import METRICS, Metric, metric_at, per_query
 from core.evaluation.results import ResultsCache
@@ -29,6 +31,7 @@ from pages.ui.plain import counted, sentence
 from pages.ui.searching import took
 
 KIND = "measure"
+_COVERED = 5  # results whose characters are counted, as in the published tables
 COLUMNS = (
     "recall@5", "recall@10", "recall@20", "failure@20", "success@10", "mrr@20", "ndcg@10", "map@20",
     "precision@5",
@@ -42,6 +45,7 @@ class Outcome:
 
     measured: Measured
     funnel: Funnel
+    coverage: Coverage | None  # None where no evidence is located
 
 
 def ready(bench: Bench, what: str) -> bool:
@@ -88,7 +92,12 @@ def _measure(bench: Bench, corpus: Corpus, tell: Telling, pay: bool, at_most: fl
         corpus, bench.queries, bench.search,
         progress=partial(tell, "Following the evidence through the stages"),
     )  # fmt: skip
-    return Outcome(measured, funnel)
+    coverage = None
+    if any(query.evidence for query in bench.queries):
+        coverage = measure_coverage(
+            corpus, bench.queries, bench.search, _COVERED, partial(tell, "Counting characters")
+        )
+    return Outcome(measured, funnel, coverage)
 
 
 def bar(bench: Bench, verb: str) -> Finished[Outcome] | None:
@@ -137,6 +146,8 @@ def measure_tab(bench: Bench) -> None:
     if labels:
         _table(found, measured, labels)
         _definitions(labels)
+    if found.result.coverage:
+        _coverage(found, found.result.coverage)
 
 
 def _facts(measured: Measured) -> None:
@@ -236,6 +247,31 @@ def _table(found: Finished[Outcome], measured: Measured, labels: Sequence[str]) 
     )
     draw.text(
         "Below each figure its 95 % interval (bootstrap over queries); bold: the best stage.", "rs-quiet"
+    )
+
+
+def _coverage(found: Finished[Outcome], coverage: Coverage) -> None:
+    """Characters of the evidence in the first results, which tell of chunk sizes what ranks do not."""
+    metrics = [CHARACTER_METRICS[f"character_{name}"] for name in ("recall", "precision", "iou")]
+    draw.text(f"Characters of the first {coverage.k}", "rs-subhead")
+    cells = found.kept.get("characters")
+    if cells is None:
+        columns = {name: rows.T for name, rows in coverage.stages.items()}
+        cells = found.kept["characters"] = {
+            name: [interval(column) for column in rows] for name, rows in columns.items()
+        }
+    rows = "".join(
+        f"<tr><td>{escape(stage_title(name))}</td>{''.join(_cell(one, None) for one in row)}</tr>"
+        for name, row in cells.items()
+    )
+    heads = "".join(_head(metric, metric.title) for metric in metrics)
+    st.html(
+        '<div class="rs-scroll" tabindex="0" aria-label="Characters by stage"><table class="rs-eval-table">'
+        f'<thead><tr><th scope="col">Stage</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+    omega = CHARACTER_METRICS["precision_omega"]
+    draw.text(
+        f"{omega.title} {coverage.omega.mean():.3f}: {omega.help} Source: {omega.source}.", "rs-quiet"
     )
 
 

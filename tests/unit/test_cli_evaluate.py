@@ -69,6 +69,23 @@ def test_eval_tells_every_stage_with_counts_and_what_did_not_match(folder: Path)
     assert found["fingerprints"]["settings"] == Settings.from_dict(found["settings"]).fingerprint()
 
 
+def test_characters_of_the_first_results_are_counted_on_demand(folder: Path) -> None:
+    found = json.loads(run("eval", folder, *ONE, "--k", 1, "--characters", 1, "--json"))
+    covered = found["characters"]
+    assert covered["k"] == 1
+    # Five queries: each document is one chunk and whole evidence; four find theirs, and the sixth another.
+    assert covered["stages"]["kept"]["recall"] == pytest.approx(5 / 6)
+    assert covered["precision_omega"] == 1
+    assert "characters" not in json.loads(run("eval", folder, *ONE, "--k", 1, "--json"))
+
+
+def test_the_sample_comes_with_questions_of_its_own() -> None:
+    found = json.loads(run("eval", "Sample", *ONE, "--half", "even", "--json"))
+    assert found["queries"]["read"] == 73
+    assert found["queries"]["problems"] == []
+    assert 0 < found["stages"]["bm25"]["recall@20"] < 1
+
+
 def test_a_k_beyond_a_stages_reach_is_left_out_and_no_limit_can_stand_on_it(folder: Path) -> None:
     found = json.loads(run("eval", folder, *ONE, "--k", 20, "--set", "k=10", "--json"))
     assert "recall@20" not in found["stages"]["kept"]

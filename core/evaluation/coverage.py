@@ -1,0 +1,90 @@
+"""How many characters of the evidence the first k results of each stage cover, over golden queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.corpus import Corpus
+from core.evaluation.characters import Span, character_scores, precision_omega
+from core.evaluation.judgements import EvaluationError, GoldenQuery
+from core.pipeline import search
+from core.protocols import Progress
+from core.settings import SearchSettings
+from core.trace import Stage, Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """`stages` has for each stage that was on for every query float64 (queries, 3): character recall,
+    precision and IoU of its first `k`. `omega` (queries,) is the precision of a perfect search.
+
+    `queries` are those with located evidence, in order.
+    """
+
+    k: int
+    queries: tuple[GoldenQuery, ...]
+    stages: Mapping[str, NDArray[np.float64]]
+    omega: NDArray[np.float64]
+
+
+def measure_coverage(
+    corpus: Corpus,
+    queries: Sequence[GoldenQuery],
+    settings: SearchSettings | None = None,
+    k: int = 5,
+    progress: Progress | None = None,
+) -> Coverage:
+    """Search every query with located evidence, and compare characters (`core.evaluation.characters`).
+
+    Nothing is paid: a reranker that costs is left out where its scores are not kept. Raises
+    EvaluationError when k is below 1 or no query has located evidence, and what `progress` raises.
+    """
+    if k < 1:
+        raise EvaluationError(f"the first {k} results cover nothing; k is 1 or more")
+    asked = tuple(query for query in queries if query.evidence)
+    if not asked:
+        raise EvaluationError("no query has evidence in these documents; judge one first")
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    omega = np.zeros(len(asked))
+    for number, query in enumerate(asked):
+        if progress:
+            progress(number, len(asked))
+        references = [Span(one.document_id, one.start, one.end) for one in query.evidence]
+        trace = search(corpus, query.text, settings, pay=False)
+        for stage in trace.stages:
+            if stage.on and stage.unit != "item":
+                scores = character_scores(_first(trace, stage, corpus, k), references)
+                found.setdefault(stage.name, []).append((scores.recall, scores.precision, scores.iou))
+        omega[number] = precision_omega(_chunks_of(corpus, references), references)
+    if progress:
+        progress(len(asked), len(asked))
+    whole = {name: np.array(rows) for name, rows in found.items() if len(rows) == len(asked)}
+    return Coverage(k, asked, whole, omega)
+
+
+def _first(trace: Trace, stage: Stage, corpus: Corpus, k: int) -> list[Span]:
+    if stage.unit == "passage":
+        return [Span(corpus.item_ids[one.item], one.start, one.end) for one in trace.passages[:k]]
+    return [_span(corpus, position) for position in stage.ranking.head(k).positions.tolist()]
+
+
+def _chunks_of(corpus: Corpus, references: Sequence[Span]) -> list[Span]:
+    """All chunks of the documents that hold references."""
+    chunks = []
+    for document in {one.document_id for one in references}:
+        try:
+            item = corpus.item_position(document)
+        except KeyError:  # not indexed: no chunk of it can be found
+            continue
+        first, last = corpus.first_chunk[item : item + 2].tolist()
+        chunks += [_span(corpus, position) for position in range(first, last)]
+    return chunks
+
+
+def _span(corpus: Corpus, position: int) -> Span:
+    item = corpus.item_ids[corpus.item_of[position]]
+    return Span(item, int(corpus.starts[position]), int(corpus.ends[position]))
