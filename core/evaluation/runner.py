@@ -79,10 +79,6 @@ class StageRanks:
         """The mean of `recalls`. Raises EvaluationError as it does."""
         return float(self.recalls(k).mean())
 
-    def failure_rate(self, k: int = 20) -> float:
-        """1 − recall@k; published for k = 20 (Anthropic, Contextual Retrieval, 2024)."""
-        return 1 - self.recall(k)
-
     def unjudged(self, k: int) -> NDArray[np.float64]:
         """Of each query's first k lines the share that nobody judged, shape (n,); see `metrics.unjudged`."""
         lines = zip(self.judged, self.lengths.tolist(), strict=True)

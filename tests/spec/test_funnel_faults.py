@@ -194,7 +194,7 @@ def check_losses(corpus: Corpus, queries: Sequence[GoldenQuery], settings: Searc
             every += fates(trace, golden, query, k)
     for k, every in told.items():
         funnel = Funnel.of(every)
-        assert 0 < kept.failure_rate(k) < 1
-        assert math.fsum(funnel.losses.values()) == pytest.approx(kept.failure_rate(k), abs=1e-12)
+        assert 0 < 1 - kept.recall(k) < 1
+        assert math.fsum(funnel.losses.values()) == pytest.approx(1 - kept.recall(k), abs=1e-12)
         assert funnel.queries == len(measured.queries)
         assert len(funnel.fates) == sum(map(len, kept.ranks))

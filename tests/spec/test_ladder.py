@@ -153,7 +153,7 @@ def test_the_sample_s_own_queries_go_all_the_way(collection: Collection, claude:
     for step in ladder:
         assert len(step.queries) + len(step.unanswerable) == len(some)
         assert step.notes == ()
-    failures = [step.stage("kept").failure_rate(20) for step in ladder]
+    failures = [1 - step.stage("kept").recall(20) for step in ladder]
     assert all(0 < failure < 1 for failure in failures)
     # Hashed words say little of meaning, so that BM25 beside them must help.
     assert failures[1] < failures[0]

@@ -399,7 +399,6 @@ class TestMeasuring:
                 }
                 assert recall == len(golden & shown) / len(golden), (name, query.id)
             assert stage.recall(10) == pytest.approx(np.mean(stage.recalls(10)))
-            assert stage.failure_rate(10) == pytest.approx(1 - stage.recall(10))
         found = measured.stage("kept").recall(10)
         assert 0 < found < 1
 
@@ -440,7 +439,7 @@ class TestMeasuring:
         with pytest.raises(EvaluationError, match=r"recall@20 of bm25 .* asked for 10 only; raise"):
             measured.stage("bm25").recall(20)
         with pytest.raises(EvaluationError, match="recall@16 of passages"):
-            measured.stage("passages").failure_rate(16)
+            measured.stage("passages").recall(16)
         with pytest.raises(EvaluationError, match="k is 1 or more"):
             measured.stage("bm25").recall(0)
 

@@ -122,7 +122,7 @@ def test_each_step_is_what_measuring_it_gives() -> None:
         alone = measure(corpus, queries(), result.step.search)
         assert result.failure is not None
         assert result.values is not None
-        assert result.failure.mean == pytest.approx(alone.stage(result.step.stage).failure_rate(20))
+        assert result.failure.mean == pytest.approx(1 - alone.stage(result.step.stage).recall(20))
         assert result.failure.low <= result.failure.mean <= result.failure.high
         assert result.chunks == len(corpus)
         assert result.dollars == result.due == 0
