@@ -419,7 +419,7 @@ def _make(database: sqlite3.Connection, id: str, text: str, source: str) -> tupl
     seq = int(
         database.execute(
             "INSERT INTO queries(id, text, source, at) VALUES (?,?,?,?)",
-            (f"\0{text}", text, source, _now()),  # a place, until the id is known to be free
+            (f"\0{text}", text, encodable(source), _now()),  # a place, until the id is known to be free
         ).lastrowid
         or 0
     )

@@ -143,6 +143,13 @@ class TestRoundTrips:
 
 
 class TestOwnForms:
+    @pytest.mark.parametrize("form", ["beir", "trec"])
+    def test_ids_that_no_table_holds_keep_their_judgements(self, form: str) -> None:
+        odd = Judgements((GoldenQuery(" a\tb\nc", "q?", (Evidence("d1", 0, len(VALVES)),)),))
+        found = read(FORMS[form].write(odd, DOCUMENTS), form)
+        (query,) = found.judgements.queries
+        assert (query.text, query.evidence) == ("q?", odd.queries[0].evidence)
+
     def test_marks_of_windows_and_other_delimiters(self) -> None:
         text = '\ufeffQuery;Document;Quote;Grade\r\nnew?;valves.txt;The pump is new.;2\r\nnew?;d2;"Seals\r\nare round";\r\n'
         found = read({"table.csv": text})

@@ -228,7 +228,7 @@ class TestAdding:
     )
 
     def test_all_comes_back_and_again_is_the_same(self, store: JudgementStore) -> None:
-        first = store.add(self.SET, DOCUMENTS, "set.jsonl")
+        first = store.add(self.SET, DOCUMENTS, "set\ud800.jsonl")
         assert (first.new, first.same, first.queries, first.problems) == (3, 0, 3, self.SET.problems)
         assert store.queries(DOCUMENTS).queries == self.SET.queries
         again = store.add(self.SET, DOCUMENTS, "set.jsonl")

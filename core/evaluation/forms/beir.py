@@ -55,16 +55,16 @@ def read(files: Files, documents: Documents | None) -> ImportedSet:
 
 
 def write(judgements: Judgements, documents: Documents) -> dict[str, str]:
-    """The three files. Spans become judgements of their whole documents: this form has no others."""
+    """The three files; blanks in ids are single spaces. Spans become judgements of their whole documents:
+    this form has no others."""
     corpus = "".join(
-        _line(_id=one.id, title=one.title, text=one.text)
+        _line(_id=_id(one.id), title=one.title, text=one.text)
         for one in (documents[at] for at in range(len(documents)))
     )
-    queries = "".join(_line(_id=query.id, text=query.text) for query in judgements.queries)
+    queries = "".join(_line(_id=_id(query.id), text=query.text) for query in judgements.queries)
     judged = "".join(
-        f"{query}\t{document}\t{grade}\n"
+        f"{_id(query)}\t{_id(document)}\t{grade}\n"
         for query, document, grade in qrels.graded(judgements)
-        if not set("\t\n\r") & set(query + document)
     )
     return {
         "corpus.jsonl": corpus,
@@ -86,6 +86,11 @@ def _qrels(files: Files) -> list[str]:
         return (_SPLITS.index(stem) if stem in _SPLITS else -1), name
 
     return sorted(found, key=order)
+
+
+def _id(name: str) -> str:
+    """As a cell of a table holds it."""
+    return " ".join(name.split()) or "_"
 
 
 def _line(**fields: str) -> str:
