@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from core.corpus import Corpus
 from core.evaluation.characters import Span, character_scores, precision_omega
+from core.evaluation.golden import rows_of
 from core.evaluation.judgements import EvaluationError, GoldenQuery
+from core.evaluation.runner import reach
 from core.pipeline import search
 from core.protocols import Progress
 from core.settings import SearchSettings
@@ -19,8 +21,8 @@ from core.trace import Stage, Trace
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """`stages` has for each stage that was on for every query float64 (queries, 3): character recall,
-    precision and IoU of its first `k`. `omega` (queries,) is the precision of a perfect search.
+    """`stages` has for each stage that was on and asked for `k` ranks or more, for every query, float64
+    (queries, 3): character recall, precision and IoU of its first `k`. `omega` (queries,) is the precision of a perfect search.
 
     `queries` are those with located evidence, in order.
     """
@@ -56,7 +58,8 @@ def measure_coverage(
         references = [Span(one.document_id, one.start, one.end) for one in query.evidence]
         trace = search(corpus, query.text, settings, pay=False)
         for stage in trace.stages:
-            if stage.on and stage.unit != "item":
+            # A shorter list would cover less for no fault of the search.
+            if stage.on and stage.unit != "item" and reach(trace, stage.name) >= k:
                 scores = character_scores(_first(trace, stage, corpus, k), references)
                 found.setdefault(stage.name, []).append((scores.recall, scores.precision, scores.iou))
         omega[number] = precision_omega(_chunks_of(corpus, references), references)
@@ -76,12 +79,8 @@ def _chunks_of(corpus: Corpus, references: Sequence[Span]) -> list[Span]:
     """All chunks of the documents that hold references."""
     chunks = []
     for document in {one.document_id for one in references}:
-        try:
-            item = corpus.item_position(document)
-        except KeyError:  # not indexed: no chunk of it can be found
-            continue
-        first, last = corpus.first_chunk[item : item + 2].tolist()
-        chunks += [_span(corpus, position) for position in range(first, last)]
+        rows = rows_of(corpus, document)
+        chunks += [_span(corpus, position) for position in range(rows.start, rows.stop)]
     return chunks
 
 

@@ -38,9 +38,15 @@ def test_each_stage_is_counted_in_characters(corpus: Corpus) -> None:
 
 def test_a_document_that_is_not_indexed_is_covered_by_nothing(corpus: Corpus) -> None:
     query = GoldenQuery("q", "red seal", (Evidence("gone", 0, 10),))
-    found = measure_coverage(corpus, [query], SETTINGS)
+    found = measure_coverage(corpus, [query], SETTINGS, k=2)
     assert found.stages["kept"][0].tolist() == [0, 0, 0]
     assert found.omega.tolist() == [0]
+
+
+def test_stages_that_were_asked_for_less_are_left_out(corpus: Corpus) -> None:
+    query = GoldenQuery("q", "red seal", (Evidence("a", 4, 12),))
+    found = measure_coverage(corpus, [query], SETTINGS.with_index("bm25", depth=4), k=5)
+    assert set(found.stages) == {"vector", "fused"}
 
 
 def test_what_cannot_be_counted_is_refused(corpus: Corpus) -> None:
