@@ -260,6 +260,11 @@ def sweep(
         if made.best is None or made.best.value is None:
             reasons = "; ".join(dict.fromkeys(one.failed for one in made.trials if one.failed))
             raise EvaluationError(f"no point could be measured: {reasons or '; '.join(made.notes)}")
+        if limits and split == "even" and not made.held_out:
+            raise EvaluationError(
+                "nothing was held out (the sweep was stopped, or the other half has no evidence): a figure "
+                "of the half it was tuned on is no result; sweep on, or give --split none"
+            )
         judged = made.held_out.winner.mean if made.held_out else made.best.value
         verdicts = [_verdict(limit, judged, stage) for limit in limits]
         if output is not None:

@@ -195,3 +195,22 @@ def test_a_sweep_finds_the_point_reports_the_other_half_and_writes_it(
 )
 def test_a_sweep_that_cannot_be_says_why(folder: Path, words: list[str], code: int, said: str) -> None:
     assert said in run("sweep", folder, *words, code=code)
+
+
+def test_a_limit_never_stands_on_the_half_that_was_tuned_on(folder: Path) -> None:
+    """Here the odd half has no evidence, so nothing is held out."""
+    judged = [f"q{word}\t{word}\t1\n" for word in WORDS[::2]]
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(judged))
+    swept = (
+        "sweep",
+        folder,
+        *ONE,
+        "--try",
+        "search.k_rrf=1,60",
+        "--metric",
+        "recall@1",
+        "--stage",
+        "kept",
+    )
+    told = run(*swept, "--fail-under", "recall@1=0.1", code=1)
+    assert "nothing was held out" in told

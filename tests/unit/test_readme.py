@@ -43,7 +43,7 @@ def test_the_settings_table_is_made_from_the_settings() -> None:
 def test_every_command_is_in_the_readme() -> None:
     for command in app.registered_commands:
         assert command.callback is not None
-        assert f"rankscope {command.callback.__name__}" in README
+        assert f"rankscope {command.name or command.callback.__name__}" in README
 
 
 def test_the_third_index_of_the_notes_runs() -> None:
