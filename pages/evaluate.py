@@ -13,7 +13,6 @@ from pages.ui.controls import index_controls, search_controls
 from pages.ui.evaluate_bench import Bench, bench_of
 from pages.ui.evaluate_compare import compare_tab
 from pages.ui.evaluate_funnel import funnel_tab
-from pages.ui.evaluate_import import take_error, take_said
 from pages.ui.evaluate_judgements import judgements_tab
 from pages.ui.evaluate_ladder import ladder_tab
 from pages.ui.evaluate_measure import measure_tab
@@ -25,6 +24,7 @@ from pages.ui.suggest import is_sample
 
 _CSS = (Path(__file__).parent / "ui" / "evaluate.css").read_text(encoding="utf-8")
 _TAB, _FIRST, _LAST = "evaluate_tab", "rs_evaluate_first", "rs_evaluate_tab"
+_LINK = "tab"  # ?tab=Measure: a reload and a link keep the tab
 _TABS: dict[str, Callable[[Bench], None]] = {
     "Judgements": judgements_tab,
     "Measure": measure_tab,
@@ -50,16 +50,14 @@ def main() -> None:
         ask()
     with st.container(key="search_index"):
         indexing = index_bar(collection)
-    if failed := take_error():
-        draw.notice(failed, "error")
-    take_said()
     bench = bench_of(collection, corpus)
     if _TAB not in st.session_state:  # what was open before a query was followed to the Search page
-        st.session_state[_FIRST] = st.session_state.get(_LAST)
+        linked = st.query_params.get(_LINK)
+        st.session_state[_FIRST] = linked if linked in _TABS else st.session_state.get(_LAST)
     tabs = st.tabs(list(_TABS), default=st.session_state.get(_FIRST), key=_TAB, on_change="rerun")
     for name, tab in zip(_TABS, tabs, strict=True):
         if tab.open:
-            st.session_state[_LAST] = name
+            st.session_state[_LAST] = st.query_params[_LINK] = name
             with tab:
                 _TABS[name](bench)
     if indexing is not None:

@@ -13,36 +13,39 @@ from core.evaluation import FORMS, Added, read_files, read_judgements
 from core.sample import sample_queries
 from pages.ui import draw
 from pages.ui.evaluate_bench import Bench
-from pages.ui.plain import counted
+from pages.ui.plain import counted, sentence
 
 _NAMED = 50
 _SAID = "evaluate_imported"
 _ANY = "recognised by itself"
 
 
-def take_said() -> None:
-    """Draw what the latest import came to, once."""
-    said: tuple[str, Added] | None = st.session_state.get(_SAID)
-    if not said:
+def outcome(bench: Bench) -> None:
+    """Draw what the latest import into this collection came to, until it is closed."""
+    where, said, problems = st.session_state.get(_SAID, ("", "", None))
+    if where != bench.collection.id:
         return
-    source, added = said
     with st.container(key="judgements_imported"):
-        made = f"{counted(added.queries, 'new question')}, {counted(added.new, 'new judgement')}"
-        same = f", {added.same:,} there already" if added.same else ""
         with st.container(horizontal=True, vertical_alignment="center"):
-            draw.notice(f"{source}: {made}{same}.", "info")
+            draw.notice(said, "error" if problems is None else "info")
             st.button("Close", key="judgements_imported_close", type="tertiary", on_click=_close)
-        if added.problems:
-            draw.notice(
-                f"{counted(len(added.problems), 'thing')} did not match and {'is' if len(added.problems) == 1 else 'are'} "
-                "named below; nothing was dropped silently.",
-                "warning",
-            )
-            with st.expander("What did not match", key="judgements_unmatched"):
-                for problem in added.problems[:_NAMED]:
+        if problems:
+            label = f"{counted(len(problems), 'remark')}: what did not match, or was changed"
+            with st.expander(label, icon=":material/warning:", key="judgements_unmatched"):
+                for problem in problems[:_NAMED]:
                     draw.text(problem, "rs-quiet")
-                if len(added.problems) > _NAMED:
-                    draw.text(f"and {len(added.problems) - _NAMED:,} more", "rs-quiet")
+                if len(problems) > _NAMED:
+                    draw.text(f"and {len(problems) - _NAMED:,} more", "rs-quiet")
+
+
+def _said(bench: Bench, source: str, added: Added) -> None:
+    made = f"{counted(added.queries, 'new question')}, {counted(added.new, 'new judgement')}"
+    same = f", {added.same:,} there already" if added.same else ""
+    st.session_state[_SAID] = (bench.collection.id, f"{source}: {made}{same}.", added.problems)
+
+
+def _failed(bench: Bench, error: RankscopeError) -> None:
+    st.session_state[_SAID] = (bench.collection.id, sentence(str(error)), None)
 
 
 def _close() -> None:
@@ -67,9 +70,9 @@ def _load_sample(bench: Bench, text: str) -> None:
         read = read_judgements(text, bench.documents)
         added = bench.store.add(read, bench.documents, "sample_queries.jsonl")
     except RankscopeError as error:
-        st.session_state["evaluate_import_error"] = str(error)
-        return
-    st.session_state[_SAID] = ("The sample's questions", added)
+        _failed(bench, error)
+    else:
+        _said(bench, "The sample's questions", added)
 
 
 def importing(bench: Bench) -> None:
@@ -108,17 +111,11 @@ def _import(bench: Bench, files: dict[str, bytes], form: str) -> None:
         source = next(iter(files)) if len(files) == 1 else f"{len(files)} files"
         added = bench.store.add(read.judgements, bench.documents, source)
     except RankscopeError as error:
-        st.session_state["evaluate_import_error"] = str(error)
+        _failed(bench, error)
         return
-    st.session_state[_SAID] = (
-        f"{source}, read as {FORMS[read.form].title if read.form in FORMS else read.form}",
-        added,
-    )
+    form = FORMS[read.form].title if read.form in FORMS else read.form
+    _said(bench, f"{source}, read as {form}", added)
     st.session_state["judgements_turn"] = st.session_state.get("judgements_turn", 0) + 1
-
-
-def take_error() -> str:
-    return st.session_state.pop("evaluate_import_error", "")
 
 
 def exporting(bench: Bench) -> None:

@@ -12,7 +12,7 @@ from core.evaluation import Evidence, GoldenQuery
 from pages.ui import draw, links, state
 from pages.ui.evaluate_bench import Bench, query_link
 from pages.ui.evaluate_generate import generate, review
-from pages.ui.evaluate_import import exporting, importing, load_sample
+from pages.ui.evaluate_import import exporting, importing, load_sample, outcome
 from pages.ui.plain import counted, plain
 from pages.ui.suggest import is_sample
 
@@ -36,6 +36,7 @@ def judgements_tab(bench: Bench) -> None:
     else:
         _invitation(bench)
     review(bench)
+    outcome(bench)
     with st.container(horizontal=True, key="judgements_bar"):
         if is_sample(bench.collection):
             load_sample(bench, primary=not bench.queries)
@@ -57,7 +58,7 @@ def _counts(bench: Bench) -> None:
     facts = [
         (len(queries), "golden queries" if len(queries) != 1 else "golden query"),
         (bench.answerable, "with evidence"),
-        (len(queries) - bench.answerable, "whose answer is none"),
+        (len(queries) - bench.answerable, "without an answer"),
         (spans, "spans of evidence" if spans != 1 else "span of evidence"),
         (rejected, "judged not relevant"),
     ]

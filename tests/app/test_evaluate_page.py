@@ -132,7 +132,7 @@ def test_queries_are_counted_listed_opened_and_what_is_not_located_is_named(
     page = open_page(PAGE)
     text = " ".join(shown_text(page).split())
     assert "5 golden queries" in text
-    assert "4 with evidence 1 whose answer is none 3 spans of evidence" in text
+    assert "4 with evidence 1 without an answer 3 spans of evidence" in text
     assert "1 judgement not located, in 1 query" in text
     page.button(key="judged_toggle_oil").click().run()
     assert "A worn seal lets oil out." in shown_text(page)
@@ -192,6 +192,9 @@ def test_an_import_says_what_is_new_the_same_and_unmatched(
         assert f"set.jsonl, read as JSONL: {expected}." in shown_text(page)
         assert NOT_THERE in shown_text(page)  # named among what did not match
     assert len(queries(machines)["fan"].unlocated) == 1
+    assert "read as JSONL" not in shown_text(tab(page, "Measure"))
+    tab(page, "Judgements").button(key="judgements_imported_close").click().run()
+    assert "read as JSONL" not in shown_text(page)
 
 
 def test_a_file_of_no_known_form_is_refused_with_those_known(
@@ -202,7 +205,7 @@ def test_a_file_of_no_known_form_is_refused_with_those_known(
         [("a.png", b"\x89PNG", "image/png")]
     ).run()
     page.button(key="judgements_import").click().run()
-    assert "no form of golden queries is recognised in a.png" in shown_text(page)
+    assert "No form of golden queries is recognised in a.png" in shown_text(page)
     assert queries(machines) == {}
 
 

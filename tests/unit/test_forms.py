@@ -159,6 +159,15 @@ class TestOwnForms:
         (query,) = read({"lines.jsonl": lines}).judgements.queries
         assert query.evidence == (Evidence("d1", 26, 42),)
 
+    def test_what_a_table_lacks_and_what_is_not_read_is_named(self) -> None:
+        with pytest.raises(EvaluationError, match=r"column query in fragen.csv; name the columns query"):
+            read({"fragen.csv": "frage,datei\nWann?,valves.txt\n"})
+        for table in ("set.csv", "set.jsonl"):
+            row = "query\nwhen?\n" if table.endswith("csv") else '{"query": "when?"}\n'
+            found = read({table: row, "notes.txt": "of mine"}).judgements
+            assert [query.text for query in found.queries] == ["when?"]
+            assert found.problems == (f"notes.txt is left out: {table} is read",)
+
     def test_numbers_in_tables(self) -> None:
         text = (
             "query\tdocument\tstart\tend\tgrade\n"

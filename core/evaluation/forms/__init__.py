@@ -109,6 +109,8 @@ def read_files(files: Mapping[str, bytes], documents: Documents, form: str = "")
 
 def _read(files: Files, documents: Documents | None, form: str) -> ImportedSet:
     chosen = FORMS.get(form) or next((one for one in FORMS.values() if one.detect(files)), None)
+    if chosen is None and files.names == files.ending(".csv", ".tsv"):
+        chosen = FORMS["csv"]  # which says what columns there must be
     if chosen is None:
         seen = ", ".join(files.names[:5]) + (" …" if len(files.names) > 5 else "")
         known = "; ".join(f"{one.title} ({one.help})" for one in FORMS.values())

@@ -12,7 +12,7 @@ from core.documents import Documents, ListedDocuments
 from core.evaluation.forms import corpora
 from core.evaluation.forms.collect import Collector, ImportedSet
 from core.evaluation.forms.files import Files
-from core.evaluation.forms.jsonl import Rows
+from core.evaluation.forms.jsonl import Rows, left_out
 from core.evaluation.judgements import EvaluationError, Judgements
 
 COLUMNS = ("id", "query", "document", "quote", "start", "end", "grade", "whole")
@@ -30,10 +30,13 @@ def read_form(files: Files, documents: Documents | None) -> ImportedSet:
     """The set of one such table; its documents are all other files of the folder."""
     (name, *others), problems = _own(files) or [""], list[str]()
     if not name:
-        raise EvaluationError(f"no table has a column query; name its columns {', '.join(COLUMNS[1:7])}")
+        raise EvaluationError(
+            f"no table has a column query in {', '.join(files.names[:5])}; name the columns "
+            f"{', '.join(COLUMNS[1:7])}, of which start and end may be blank"
+        )
     made = corpora.beside(files, name, problems) if documents is None else []
     judged = read(files, name, ListedDocuments(made) if documents is None else documents)
-    problems += [f"{other} is left out: {name} is read" for other in others]
+    problems += left_out(name, others if documents is None else files.names)
     return ImportedSet(tuple(made), Judgements(judged.queries, (*problems, *judged.problems)), "CSV")
 
 
