@@ -11,7 +11,7 @@ from core.corpus import Corpus
 from core.evaluation import GoldenQuery, Judgements, JudgementStore, open_judgements
 from core.settings import IndexSettings, SearchSettings, Settings
 from pages.ui import links, state
-from pages.ui.listing import documents_of
+from pages.ui.listing import documents_of, judgements_of
 from pages.ui.plain import plain
 
 
@@ -49,22 +49,12 @@ class Bench:
 
 def bench_of(collection: Collection, corpus: Corpus | None) -> Bench:
     """Raises CollectionError where documents or judgements cannot be read."""
-    store = open_judgements(collection)
-    documents = documents_of(collection)
-    judgements, fingerprint = _located(
-        store, documents, str(collection.folder), documents.version, store.version
-    )
+    with st.spinner("Looking up the judged spans …"):
+        judged = judgements_of(collection)
     return Bench(
-        collection, documents, corpus, state.search_settings(), state.index_settings(), store,
-        judgements, fingerprint,
+        collection, documents_of(collection), corpus, state.search_settings(), state.index_settings(),
+        open_judgements(collection), *judged,
     )  # fmt: skip
-
-
-@st.cache_resource(max_entries=8, show_spinner="Looking up the judged spans …")
-def _located(
-    _store: JudgementStore, _documents: DocumentsOfVersion, folder: str, documents: int, judged: int
-) -> tuple[Judgements, str]:
-    return _store.queries(_documents), _store.fingerprint()
 
 
 def query_link(query: GoldenQuery, label: str = "") -> None:

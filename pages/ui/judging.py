@@ -15,7 +15,7 @@ from core.report.marks import Marks, first_piece, told
 from core.trace import Trace
 from pages.ui import state
 from pages.ui.judged_text import judged_text
-from pages.ui.listing import documents_of
+from pages.ui.listing import documents_of, judgements_of
 from pages.ui.plain import counted
 
 _GOLDEN = "golden"  # ?golden=ID: a judged query opened from the Evaluate page
@@ -130,20 +130,11 @@ def _query(text: str, judgements: Judgements) -> GoldenQuery | None:
 
 def _judgements(collection: Collection) -> Judgements:
     """Those of the collection; none, and trouble, where they cannot be read: a search does without."""
-    store, documents = open_judgements(collection), documents_of(collection)
     try:
-        return _located(store, documents, str(collection.folder), documents.version, store.version)
+        return judgements_of(collection)[0]
     except RankscopeError as error:
         st.session_state[_TROUBLE] = str(error)
         return Judgements(())
-
-
-# Without a sign of being busy: it would push the columns down at each thumb.
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _located(
-    _store: JudgementStore, _documents: DocumentsOfVersion, folder: str, documents: int, judged: int
-) -> Judgements:
-    return _store.queries(_documents)
 
 
 def _corpus(trace: Trace) -> Corpus:

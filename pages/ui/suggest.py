@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import streamlit as st
 
 from core.collection import Collection
-from core.sample import SAMPLE
-
-_QUERIES = Path(__file__).resolve().parents[2] / "data" / "sample_queries.jsonl"
+from core.sample import SAMPLE, sample_queries
 
 
 def is_sample(collection: Collection) -> bool:
@@ -20,13 +17,9 @@ def is_sample(collection: Collection) -> bool:
 
 @st.cache_data(show_spinner=False)
 def suggestions(most: int = 3) -> tuple[str, ...]:
-    """The first judged query of each kind, `most` at most; none where the file is not installed."""
-    try:
-        lines = _QUERIES.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ()
+    """The first judged query of each kind, `most` at most; none where they are not installed."""
     by_kind: dict[str, str] = {}
-    for line in filter(str.strip, lines):
+    for line in filter(str.strip, sample_queries().splitlines()):
         asked = json.loads(line)
         by_kind.setdefault(asked["kind"], asked["query"])
     return tuple(by_kind.values())[:most]
