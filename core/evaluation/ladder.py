@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -175,11 +175,13 @@ def run_ladder(
     cache: ResultsCache | None = None,
     pay: bool = False,
     at_most: float = float("inf"),
+    so_far: Callable[[Ladder], None] | None = None,
 ) -> Ladder:
     """Measure each step; a step that cannot be is in the result, and says why.
 
     `progress(what, done, total)` hears of documents, texts and queries; when it raises `Stopped`, the steps
-    finished are given back, and what `cache` has got is not measured again. Contexts are never written
+    finished are given back, and what `cache` has got is not measured again. `so_far` gets the steps
+    finished, not complete, each time there is one more. Contexts are never written
     here, and nothing that costs is asked without `pay`: each step then says what it would cost.
     Raises EvaluationError as `measure`.
     """
@@ -192,6 +194,13 @@ def run_ladder(
         except Stopped:
             complete = False
             break
+        if so_far:
+            so_far(_ladder(results, False))
+    return _ladder(results, complete)
+
+
+def _ladder(results: Sequence[StepResult], complete: bool) -> Ladder:
+    """The steps with their comparisons corrected for how many there are."""
     compared = [one.against for one in results if one.against]
     again = iter(corrected(compared))
     told = tuple(replace(one, against=next(again)) if one.against else one for one in results)

@@ -38,8 +38,11 @@ def ladder_tab(bench: Bench) -> None:
     if not evaluate_work.running(bench.collection, KIND):
         _bar(bench, steps, stamp, found)
     evaluate_work.progress(bench.collection, KIND, "run it again, and it goes on from there.")
-    if found is not None and found.result.results:
-        _results(found)
+    work = evaluate_work.work_of(bench.collection, KIND)
+    if work is not None and work.running and work.so_far:
+        _results(work.so_far[-1])
+    elif found is not None and found.result.results:
+        _results(found.result)
     with st.expander(
         "The steps, their settings and their cost", expanded=found is None, key="ladder_steps"
     ):
@@ -75,11 +78,11 @@ def _bar(bench: Bench, steps: list[Step], stamp: str, found: Finished[Ladder] | 
     with st.container(horizontal=True, vertical_alignment="bottom", key="ladder_bar"):
         if _paid(steps):
             pay = st.toggle(
-                "Let paid steps cost", key="ladder_pay",
+                "Allow paid steps", key="ladder_pay",
                 help="Off: a step that costs is not taken, and says what it would cost",
             )  # fmt: skip
             cap = st.number_input(
-                "at most, US dollars", 0.0, 1_000.0, _due(found), step=0.5, key="ladder_cap", disabled=not pay,
+                "At most, US dollars", 0.0, 1_000.0, _due(found), step=0.5, key="ladder_cap", disabled=not pay,
                 width=160,
             )  # fmt: skip
         st.button(
@@ -104,17 +107,17 @@ def _due(found: Finished[Ladder] | None) -> float:
 
 
 def _begin(bench: Bench, steps: list[Step], stamp: str, pay: bool, cap: float) -> None:
+    so_far: list[Ladder] = []
+
     def call(tell: Telling) -> Ladder:
-        cache = ResultsCache(bench.collection.folder)
-        return run_ladder(
-            bench.collection, bench.queries, steps, tell, cache, pay, cap if pay else math.inf
-        )
+        cache, most = ResultsCache(bench.collection.folder), cap if pay else math.inf
+        return run_ladder(bench.collection, bench.queries, steps, tell, cache, pay, most, so_far.append)
 
-    evaluate_work.begin(bench.collection, KIND, stamp, call)
+    evaluate_work.begin(bench.collection, KIND, stamp, call, so_far)
 
 
-def _results(found: Finished[Ladder]) -> None:
-    results = found.result.results
+def _results(found: Ladder) -> None:
+    results = found.results
     rungs = [
         Rung(one.step.title, *one.failure, _published(one.step))
         for one in results
@@ -122,11 +125,10 @@ def _results(found: Finished[Ladder]) -> None:
     ]
     if rungs:
         first, last = rungs[0], rungs[-1]
-        draw.text(
-            f"Failures at {engine.K}: {percent(first.failure)} with {first.name}, {percent(last.failure)} at "
-            f"“{last.name}”.",
-            "rs-eval-verdict",
-        )
+        told = f"Failures at {engine.K}: {percent(first.failure)} with {first.name}"
+        if len(rungs) > 1:
+            told += f", {percent(last.failure)} at “{last.name}”"
+        draw.text(f"{told}.", "rs-eval-verdict")
         chart(ladder(rungs, engine.K), "ladder_chart")
     draw.table(
         (
@@ -144,8 +146,6 @@ def _results(found: Finished[Ladder]) -> None:
     for one in results:
         for note in one.notes:
             draw.text(f"{one.step.title}: {note}", "rs-quiet")
-        if one.due:
-            draw.text(f"{one.step.title}: would cost at most about {dollars(one.due)}.", "rs-quiet")
     _published_table()
 
 

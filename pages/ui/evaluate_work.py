@@ -34,8 +34,10 @@ class Finished(Generic[T]):
 
 @dataclass
 class Work:
-    """An evaluation in a thread of its own. `said` is its progress; `trouble` why it ended without a result."""
+    """An evaluation in a thread of its own. `so_far` are results before the last, which the page draws;
+    `said` is its progress, `trouble` why it ended without a result."""
 
+    so_far: list[Any] = field(default_factory=list)
     said: tuple[str, int, int] = ("Starting", 0, 0)
     trouble: str = ""
     stopped: bool = False
@@ -84,13 +86,20 @@ def running(collection: Collection, kind: str) -> bool:
     return work is not None and work.running
 
 
-def begin(collection: Collection, kind: str, stamp: str, call: Callable[[Telling], object]) -> None:
-    """Begin, unless one of this kind is under way. `call` hears of a stop by `Stopped` from its telling."""
+def begin(
+    collection: Collection,
+    kind: str,
+    stamp: str,
+    call: Callable[[Telling], object],
+    so_far: list[Any] | None = None,
+) -> None:
+    """Begin, unless one of this kind is under way. `call` hears of a stop by `Stopped` from its telling,
+    and may add to `so_far` what can be drawn before its end."""
     desk, key = _desk(), (str(collection.folder), kind)
     with desk.lock:
         if running(collection, kind):
             return
-        work = desk.works[key] = Work()
+        work = desk.works[key] = Work([] if so_far is None else so_far)
         # The desk is handed on: the thread has no session, through which Streamlit would find it.
         work.thread = threading.Thread(
             target=_run, args=(desk, key, work, stamp, call), name=f"evaluate {kind}", daemon=True
@@ -126,7 +135,7 @@ def progress(collection: Collection, kind: str, again: str) -> bool:
         return False
     if work.running:
         # Redrawn by itself; whatever else is touched on the page cuts nothing.
-        st.fragment(partial(_running, kind, work), run_every=_LOOK)()
+        st.fragment(partial(_running, kind, work, len(work.so_far)), run_every=_LOOK)()
         return True
     if work.trouble:
         draw.notice(sentence(work.trouble), "error")
@@ -135,8 +144,8 @@ def progress(collection: Collection, kind: str, again: str) -> bool:
     return False
 
 
-def _running(kind: str, work: Work) -> None:
-    if not work.running:
+def _running(kind: str, work: Work, drawn: int) -> None:
+    if not work.running or len(work.so_far) != drawn:
         st.rerun()
     what, done, total = work.said
     name, since, first = work.phase

@@ -114,8 +114,11 @@ def test_published_figures_fall_and_name_steps_there_are() -> None:
 
 def test_each_step_is_what_measuring_it_gives() -> None:
     steps = ladder_steps(INDEX, SEARCH, has_key=False)
-    ladder = run_ladder(documents(), queries(), steps)
+    seen: list[Ladder] = []
+    ladder = run_ladder(documents(), queries(), steps, so_far=seen.append)
     assert ladder.complete
+    assert [(len(one.results), one.complete) for one in seen] == [(n, False) for n in range(1, 6)]
+    assert seen[1].results[1].against.comparisons == 1  # type: ignore[union-attr]
     assert [result.step for result in ladder.results] == steps
     for result in ladder.results:
         corpus = Corpora(documents()).of(result.step.index)
