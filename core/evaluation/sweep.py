@@ -234,7 +234,7 @@ class _Run:
                 optimiser.tell(trial, None if done is None else self._worth(done))
 
     def best(self) -> Trial | None:
-        """The best trial, of equally good ones the fastest."""
+        """The best trial, of equally good ones the fastest, of those the first tried."""
         measured = [one for one in self.trials.values() if one.value is not None]
         return min(measured, key=self._order, default=None)
 
@@ -364,7 +364,9 @@ class _Run:
         return trial.value if self._metric.higher_is_better else -trial.value
 
     def _order(self, trial: Trial) -> tuple[float, float, float]:
-        return (-round(self._worth(trial) or 0.0, _EQUAL), trial.milliseconds, _price(trial))
+        # Two digits of the time: what differs by less is noise, and would pass for a frontier.
+        milliseconds = float(f"{trial.milliseconds:.2g}")
+        return (-round(self._worth(trial) or 0.0, _EQUAL), milliseconds, _price(trial))
 
     def _tell(self, what: str) -> Progress:
         def tell(done: int, total: int) -> None:
