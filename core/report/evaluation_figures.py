@@ -13,6 +13,7 @@ from core.report.plots import Figure
 
 # Blue, vermilion and grey of Okabe and Ito's palette, apart in every form of colour blindness.
 _GOOD, _BAD, _QUIET = "#0072B2", "#D55E00", "#8C8C8C"
+_PALE = "#8FC1E0"  # not by opacity: words on it must stand out on a dark page as well
 _HATCHED = {"shape": "/", "fillmode": "overlay", "solidity": 0.4}
 _LABELLED = 8  # more points than this are named on hover only
 
@@ -81,7 +82,7 @@ def funnel_bars(funnel: Funnel) -> Drawing:
         customdata=stages,
         text=[percent(passed) for _, passed, _ in lines],
         textposition="auto",
-        marker={"color": _GOOD, "opacity": [0.5 if alone else 1 for alone in single]},
+        marker={"color": [_PALE if alone else _GOOD for alone in single]},
         hovertemplate="%{y}: %{x:.1f} % still there<extra></extra>",
     )
     figure.add_bar(
@@ -100,7 +101,9 @@ def funnel_bars(funnel: Funnel) -> Drawing:
         customdata=stages,
         mode="text",
         text=[
-            f" −{percent(gone)} · {_count(bar.lost, 'piece')}" if gone else "" for bar, _, gone in lines
+            # A space that plotly does not take away: the sign stands clear of the bar.
+            f"\u2002−{percent(gone)} · {_count(bar.lost, 'piece')}" if gone else ""
+            for bar, _, gone in lines
         ],
         textposition="middle right",
         cliponaxis=False,
@@ -300,12 +303,13 @@ def frontier(trials: Sequence[Trial], metric: str, cost: str = "milliseconds") -
         ),
     )
     figure = Figure()
+    most = max((getattr(one, cost) for _, one in known), default=0.0)
     for name, points, marker in kinds:
         if not points:
             continue
         named = name == "marked" or (name == "frontier" and len(points) <= _LABELLED)
         figure.add_scatter(
-            name=name,
+            name=" and ".join(one.mark for _, one in points) if name == "marked" else name,
             x=[getattr(one, cost) for _, one in points],
             y=[one.quality for _, one in points],
             customdata=[at for at, _ in points],
@@ -314,7 +318,13 @@ def frontier(trials: Sequence[Trial], metric: str, cost: str = "milliseconds") -
                 escape(one.mark) if name == "marked" else "" if one.mark else escape(one.name)
                 for _, one in points
             ],
-            textposition="top center" if name == "marked" else "bottom right",
+            # Above, below and beside: words of points in one place do not cover one another.
+            textposition=[
+                f"{'bottom' if at % 2 else 'top'} center"
+                if name == "marked"
+                else f"middle {'left' if getattr(one, cost) > most / 2 else 'right'}"
+                for at, (_, one) in enumerate(points)
+            ],
             hovertext=[escape(one.name) for _, one in points],
             line={"color": _GOOD, "width": 1, "shape": "hv"},
             marker=marker,
@@ -322,7 +332,8 @@ def frontier(trials: Sequence[Trial], metric: str, cost: str = "milliseconds") -
             hovertemplate="%{hovertext}<br>%{y:.3f} at %{x:.4g}<extra></extra>",
         )
     unit = "milliseconds a query" if cost == "milliseconds" else "US dollars a query"
-    figure.update_xaxes(title=unit)
+    # From 0: cut off, a difference of a thousandth would look like one of half.
+    figure.update_xaxes(title=unit, range=[0, 1.1 * most or 1.0])
     figure.update_yaxes(title=metric)
     figure.update_layout(
         height=420,

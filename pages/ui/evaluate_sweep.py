@@ -211,7 +211,10 @@ def _ranked(sweep: Sweep) -> list[Trial]:
     """The trials measured, the best first."""
     sign = -1 if _higher(sweep) else 1
     measured = [one for one in sweep.trials if one.value is not None]
-    return sorted(measured, key=lambda one: (sign * round(one.value or 0.0, 9), one.milliseconds))
+    return sorted(
+        measured,
+        key=lambda one: (one is not sweep.best, sign * round(one.value or 0.0, 9), one.milliseconds),
+    )
 
 
 def _winner(sweep: Sweep) -> None:
@@ -220,22 +223,25 @@ def _winner(sweep: Sweep) -> None:
         return
     count = counted(len(sweep.trials), "point")
     if default.value is not None and not _better(sweep, best, default):
-        told = (
-            f"None of {count} is better than the settings in force: {sweep.metric} {default.value:.3f}"
-        )
+        told = f"None of {count} is better than the settings it began with: {sweep.metric} {default.value:.3f}"
     else:
         told = f"Best of {count}: {_point(best.point)}. {sweep.metric} {best.value or 0:.3f}"
         if default.value is not None:
-            told += f" against {default.value:.3f} with the settings in force"
-    draw.text(f"{told}, on the {sweep.queries:,} queries that chose it.", "rs-eval-verdict")
+            told += f" against {default.value:.3f} with the settings it began with"
     held = sweep.held_out
+    half = " of the half it was chosen on" if held is not None else ""
+    draw.text(f"{told}, over {_queries(sweep.queries)}{half}.", "rs-eval-verdict")
     if held is not None:
-        names = ("the settings in force", "the winner")
+        names = ("the settings it began with", "the winner")
         said = verdict(replace(held.comparison, names=names))
-        draw.text(f"On the {held.queries:,} queries that did not choose it: {said}.", "rs-text")
+        draw.text(f"Over {_queries(held.queries)} of the other half: {said}.", "rs-text")
     if not sweep.complete:
         left = f" {counted(sweep.left, 'point')} left." if sweep.left else ""
         draw.notice(f"Not complete.{left} Sweep again to go on from here.", "info")
+
+
+def _queries(number: int) -> str:
+    return f"{number:,} {'query' if number == 1 else 'queries'}"
 
 
 def _better(sweep: Sweep, best: Trial, default: Trial) -> bool:
@@ -271,7 +277,11 @@ def _frontier(sweep: Sweep, trials: list[Trial]) -> None:
         now = sweep.default
         drawn.append(
             figures.Trial(
-                "as in force", now.value or 0.0, now.milliseconds, now.dollars, mark="in force"
+                "the settings it began with",
+                now.value or 0.0,
+                now.milliseconds,
+                now.dollars,
+                mark="start",
             )
         )
     chart(

@@ -53,8 +53,8 @@ class TestFunnelBars:
         assert lost.x == pytest.approx((10, 0, 0, 0, 0, 20, 0))
         assert there.y[1] == "Bm25 alone"
         assert there.y[4] == "Reranker (off)"
-        assert (labels.text[0], labels.text[1]) == (" −10.0 % · 1 piece", "")
-        assert labels.text[5] == " −20.0 % · 2 pieces"
+        assert (labels.text[0], labels.text[1]) == ("\u2002−10.0 % · 1 piece", "")
+        assert labels.text[5] == "\u2002−20.0 % · 2 pieces"
         assert (labels.x[0], labels.x[5]) == pytest.approx((100, 90))
         assert lost.marker.pattern.shape == "/"
         assert there.marker.pattern.shape is None
@@ -131,7 +131,12 @@ class TestFrontier:
         assert (tried.customdata, best.customdata, marked.customdata) == ((1,), (2, 0), (0, 3))
         assert (best.x, best.y) == ((5, 30), (0.7, 0.9))
         assert best.mode == "lines+markers+text"
-        assert marked.text == ("best", "default")
+        axis = frontier(self.TRIALS, "recall@20").figure.layout.xaxis
+        assert axis.range == pytest.approx((0, 33))  # cut off, small differences would look large
+        assert (marked.text, marked.name) == (("best", "default"), "best and default")
+        # Names of points in one place do not cover one another, and none leaves the figure.
+        assert marked.textposition == ("top center", "bottom center")
+        assert best.textposition == ("middle right", "middle left")
         assert best.text == ("fast &lt;b&gt;", "")
         assert best.hovertext == ("fast &lt;b&gt;", "slow")
         assert len({one.marker.symbol for one in (tried, best, marked)}) == 3
