@@ -88,8 +88,9 @@ def _losses(bench: Bench, funnel: Funnel) -> None:
 
 
 def _queries_of(bench: Bench, funnel: Funnel, bar: Bar) -> None:
-    causes = ", ".join(f"{cause} ({times:,})" for cause, times in bar.causes.items())
-    draw.text(f"{bar.title}: {counted(bar.lost, 'piece')} lost. {sentence(causes)}", "rs-text")
+    causes = [f"{cause} ({times:,})" for cause, times in bar.causes.items()]
+    why = ", ".join(causes if len(causes) > 1 else bar.causes)
+    draw.text(f"{bar.title}: {counted(bar.lost, 'piece')} lost. {sentence(why)}", "rs-text")
     known = {query.id: query for query in bench.queries}
     for name in bar.queries[:_LISTED]:
         query = known.get(name)

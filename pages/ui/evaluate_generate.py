@@ -143,7 +143,7 @@ def _running(job: GenerateJob) -> None:
 
 
 def _told(now: Progress) -> str:
-    parts = [f"{now.done:,} of {counted(now.total, 'call')}", f"{now.waiting:,} to review"]
+    parts = [f"{now.done:,} of {counted(now.total, 'call')}", counted(now.waiting, "draft")]
     if now.dropped:
         parts.append(f"{now.dropped:,} of no use")
     if now.failed:
@@ -195,7 +195,7 @@ def _one(bench: Bench, waiting: list[Draft]) -> None:
                     "Quote, word for word", draft.quote, key=f"review_quote_{draft.id}", height=120,
                     help="From one stretch of the document; looked up when you accept",
                 )  # fmt: skip
-        with st.container(horizontal=True, key="review_do"):
+        with st.container(horizontal=True, vertical_alignment="center", key="review_do"):
             st.button(
                 "Accept", key=f"review_accept_{draft.id}", type="primary", icon=":material/check:",
                 disabled=document is None, on_click=_accept, args=(bench, draft, document),

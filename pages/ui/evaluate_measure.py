@@ -246,7 +246,9 @@ def _table(found: Finished[Outcome], measured: Measured, labels: Sequence[str]) 
         f'<tr><th scope="col">Stage</th>{"".join(heads)}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
     draw.text(
-        "Below each figure its 95 % interval (bootstrap over queries); bold: the best stage.", "rs-quiet"
+        "Below each figure its 95 % interval: bootstrap over queries, or, where all of them have the same value, "
+        "how far so few can be trusted (Clopper–Pearson). Bold: the best stage.",
+        "rs-quiet",
     )
 
 
@@ -295,7 +297,7 @@ def _cell(cell: Interval | str, best: float | None) -> str:
 
 
 def _unjudged(stage: StageRanks, k: int) -> str:
-    return f"<td>{stage.unjudged(k).mean():.0%}</td>" if len(stage.judged) else "<td>–</td>"
+    return f"<td>{100 * stage.unjudged(k).mean():.0f} %</td>" if len(stage.judged) else "<td>–</td>"
 
 
 def _definitions(labels: Sequence[str]) -> None:
