@@ -43,10 +43,11 @@ def _text(name: str) -> dict[str, Any]:
 
 def _select(name: str, chunking: ChunkSettings, help: str = "") -> None:
     key = f"chunk_{name}"
-    show(key, getattr(chunking, name))
+    value, choices = getattr(chunking, name), _SPECS[name].metadata["choices"]
     words = _text(name) | ({"help": help} if help else {})
     st.selectbox(
-        options=_SPECS[name].metadata["choices"],
+        options=choices,
+        index=choices.index(value) if show(key, value) else 0,
         key=key,
         on_change=lambda: _change(name, st.session_state[key]),
         **words,
@@ -71,9 +72,9 @@ def _change(name: str, value: Any) -> None:
 
 
 def _model(draft: IndexSettings) -> None:
-    show("chunk_model", draft.model)
     st.text_input(
         "Embedding model",
+        draft.model if show("chunk_model", draft.model) else "",
         key="chunk_model",
         on_change=_change_model,
         help="The packaged model, or any sentence-transformers model id or folder. "

@@ -26,10 +26,11 @@ def context_controls() -> IndexSettings:
     draft = state.index_draft()
     context = draft.context
     st.markdown("**Contexts**")
-    show("context_writer", context.writer)
+    writers = list(_WRITERS)
     st.selectbox(
         "Written by",
-        list(_WRITERS),
+        writers,
+        writers.index(context.writer) if show("context_writer", context.writer) else 0,
         format_func=_WRITERS.__getitem__,
         key="context_writer",
         on_change=_choose_writer,
@@ -48,30 +49,31 @@ def context_controls() -> IndexSettings:
 
 def _writer(context: ContextSettings) -> None:
     if context.writer == "endpoint":
-        show("context_base_url", context.base_url)
         st.text_input(
             "Address",
+            context.base_url if show("context_base_url", context.base_url) else "",
             key="context_base_url",
             on_change=_change,
             args=("base_url",),
             help=_help("base_url"),
         )
         _where(context)
-    show("context_model", context.model)
     offered = list(dict.fromkeys([*priced_models(), context.model]))
     st.selectbox(
         "Model",
         offered,
+        offered.index(context.model) if show("context_model", context.model) else 0,
         key="context_model",
         accept_new_options=True,
         on_change=_change,
         args=("model",),
         help=f"{_help('model')} Those with a known price are listed; type any other id.",
     )
-    show("context_prompt", context.prompt.strip() or DEFAULT_PROMPT)
+    prompt = context.prompt.strip() or DEFAULT_PROMPT
     st.text_area(
-        "Prompt", key="context_prompt", height=170, on_change=_change_prompt, help=_help("prompt")
-    )
+        "Prompt", prompt if show("context_prompt", prompt) else "", key="context_prompt", height=170,
+        on_change=_change_prompt, help=_help("prompt"),
+    )  # fmt: skip
     if context.prompt.strip():
         st.button(
             "Back to the built-in prompt", key="context_prompt_reset", type="tertiary",
@@ -96,10 +98,10 @@ def _where(context: ContextSettings) -> None:
 
 
 def _use(context: ContextSettings) -> None:
-    show("context_place", context.place)
     st.segmented_control(
         "Place",
         _SPECS["place"].metadata["choices"],
+        default=context.place if show("context_place", context.place) else None,
         format_func=lambda place: f"{place.capitalize()} the text",
         key="context_place",
         required=True,
@@ -108,9 +110,11 @@ def _use(context: ContextSettings) -> None:
         help=_help("place"),
     )
     for name in ("in_vectors", "in_bm25"):
-        show(f"context_{name}", getattr(context, name))
-        label = _SPECS[name].metadata["label"]
-        st.toggle(label, key=f"context_{name}", on_change=_change, args=(name,), help=_help(name))
+        key, on = f"context_{name}", getattr(context, name)
+        st.toggle(
+            _SPECS[name].metadata["label"], show(key, on) and on, key=key, on_change=_change, args=(name,),
+            help=_help(name),
+        )  # fmt: skip
     if not (context.in_vectors or context.in_bm25):
         draw.notice("In neither index: contexts would change nothing.", "warning")
 

@@ -111,15 +111,16 @@ def _control(knob: Knob) -> None:
         return
     if knob.value != knob.default:
         label += f" · default {_shown(knob.default)}"
-    show(key, knob.value)
+    shown = show(key, knob.value)
     change: dict[str, Any] = {"key": key, "on_change": lambda: _change(knob.path, st.session_state[key])}
     if isinstance(knob.default, bool):
-        st.toggle(label, **change, **common)
+        st.toggle(label, shown and knob.value, **change, **common)
     elif knob.choices:
         # A name that somebody registered may stand beside those that are built in.
-        st.selectbox(label, dict.fromkeys((*knob.choices, knob.value)), **change, **common)
+        choices = list(dict.fromkeys((*knob.choices, knob.value)))
+        st.selectbox(label, choices, choices.index(knob.value) if shown else 0, **change, **common)
     else:
-        st.text_input(label, **change, **common)
+        st.text_input(label, knob.value if shown else "", **change, **common)
 
 
 def _part_title(part: str) -> str:
@@ -181,11 +182,12 @@ def index_controls(reindex: Callable[[IndexSettings], None]) -> None:
                 "on_change": _draft,
                 "args": (spec.name, key),
             }
-            show(key, value)
+            shown = show(key, value)
             if isinstance(value, bool):
-                st.toggle(label, **common)
+                st.toggle(label, shown and value, **common)
             else:
-                st.selectbox(label, spec.metadata["choices"], **common)
+                choices = spec.metadata["choices"]
+                st.selectbox(label, choices, choices.index(value) if shown else 0, **common)
         for note in draft.analyzer.notes():
             st.caption(note)
         if differs:

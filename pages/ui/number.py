@@ -71,13 +71,17 @@ def box(
     )  # fmt: skip
 
 
-def show(key: str, value: Any) -> None:
-    """Have the widget of this key, about to be drawn, show the value.
+def show(key: str, value: Any) -> bool:
+    """Have the widget of this key, about to be drawn, show the value; whether it does so already.
 
-    Left alone where it is shown: to set it would undo what is done to the widget meanwhile.
+    Left alone where it is shown: to set it would undo what is done to the widget meanwhile. Give the widget
+    the value as its own default then: a browser that makes it anew, as after a change of pages whose first
+    drawing was cut short, would show an off switch or the first choice for what was set before.
     """
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
+    if st.session_state.get(key) == value:
+        return True
+    st.session_state[key] = value
+    return False
 
 
 def _reach(value: Number, usual: Number, high: Number) -> Number:

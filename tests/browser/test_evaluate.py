@@ -79,4 +79,14 @@ def test_from_judged_questions_to_a_loss_and_its_query(visit: Visit, server: str
     page.locator(".st-key-frame_menu_evaluate a").click()
     expect(page.get_by_role("tab", name="Funnel")).to_have_attribute("aria-selected", "true")
     expect(page.locator(".rs-eval-verdict")).to_contain_text(f"{share} %")
+    switches = page.locator(".st-key-set_two_stage input, .st-key-set_indexes_bm25_on input")
+    for there in ("search", "evaluate", "search"):
+        page.locator(f".st-key-frame_menu_{there} a").click()
+        expect(page.locator(f".st-key-frame_menu_{there}_active")).to_be_visible()
+        expect(page.locator("[data-test-script-state=notRunning]")).to_be_attached()
+        expect(switches).to_have_count(2)
+        assert [one.is_checked() for one in switches.all()] == [True, True]
+    # And a reload keeps the tab.
+    page.goto(f"{server}/evaluate?collection={sample}&tab=Funnel")
+    expect(page.get_by_role("tab", name="Funnel")).to_have_attribute("aria-selected", "true")
     assert (visit.outside, visit.errors) == ([], [])
