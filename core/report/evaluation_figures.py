@@ -102,7 +102,7 @@ def funnel_bars(funnel: Funnel) -> Drawing:
         mode="text",
         text=[
             # A space that plotly does not take away: the sign stands clear of the bar.
-            f"\u2002−{percent(gone)} · {_count(bar.lost, 'piece')}" if gone else ""
+            f"\u2002−{percent(gone)} · {bar.lost:,}" if gone else ""
             for bar, _, gone in lines
         ],
         textposition="middle right",

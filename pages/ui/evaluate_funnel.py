@@ -29,7 +29,10 @@ def funnel_tab(bench: Bench) -> None:
     _headline(funnel)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        draw.text("Golden evidence from stage to stage. Click a bar to see what it loses.", "rs-quiet")
+        draw.text(
+            "Golden evidence from stage to stage; beside a bar what is lost there, in per cent and in pieces. Click it to see which.",
+            "rs-quiet",
+        )
         chart(funnel_bars(funnel), _CHART, on_select=_choose, selection_mode="points")
     with right:
         _losses(bench, funnel)

@@ -234,7 +234,7 @@ def _winner(sweep: Sweep) -> None:
     if held is not None:
         names = ("the settings it began with", "the winner")
         said = verdict(replace(held.comparison, names=names))
-        draw.text(f"Over {_queries(held.queries)} of the other half: {said}.", "rs-text")
+        draw.text(f"On the other half: {said}.", "rs-text")
     if not sweep.complete:
         left = f" {counted(sweep.left, 'point')} left." if sweep.left else ""
         draw.notice(f"Not complete.{left} Sweep again to go on from here.", "info")

@@ -53,8 +53,8 @@ class TestFunnelBars:
         assert lost.x == pytest.approx((10, 0, 0, 0, 0, 20, 0))
         assert there.y[1] == "Bm25 alone"
         assert there.y[4] == "Reranker (off)"
-        assert (labels.text[0], labels.text[1]) == ("\u2002−10.0 % · 1 piece", "")
-        assert labels.text[5] == "\u2002−20.0 % · 2 pieces"
+        assert (labels.text[0], labels.text[1]) == ("\u2002−10.0 % · 1", "")
+        assert labels.text[5] == "\u2002−20.0 % · 2"
         assert (labels.x[0], labels.x[5]) == pytest.approx((100, 90))
         assert lost.marker.pattern.shape == "/"
         assert there.marker.pattern.shape is None
