@@ -36,7 +36,7 @@ _METRICS = (
     "success@5",
     "precision@5",
 )
-_DEFAULT, _KEPT, _GIVEN = "The default search settings", "The settings I kept", "Settings as TOML"
+_DEFAULT, _KEPT, _GIVEN = "The defaults", "What I kept", "Given as TOML"
 _LISTED = 25
 
 

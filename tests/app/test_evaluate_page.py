@@ -367,7 +367,7 @@ def test_settings_are_kept_pasted_and_refused(judged: Collection, open_page: Ope
     page = tab(open_page(PAGE, k_rrf="7"), "Compare")
     page.button(key="compare_keep").click().run()
     assert page.button(key="compare_do").disabled
-    page.session_state["compare_a"] = "Settings as TOML"
+    page.session_state["compare_a"] = "Given as TOML"
     page.run()
     page.text_area(key="compare_toml").input("[search]\nk_rrf = -1").run()
     assert "These settings cannot be used" in shown_text(page)
