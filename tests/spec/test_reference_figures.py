@@ -6,22 +6,17 @@ some 9,000 chunks the first time; the source code alone runs with the others.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from core.corpus import Corpus
 from core.embedding import load_embedder
 from core.evaluation import GoldenQuery, Measured, measure, read_set
-from core.evaluation.characters import Span, character_scores, precision_omega
 from core.evaluation.metrics import per_query
-from core.pipeline import search
-from core.settings import Analyzer, ChunkSettings, ContextSettings, IndexSettings, SearchSettings
+from core.settings import Analyzer, ChunkSettings, IndexSettings, SearchSettings
 from core.types import Document
 from core.vectors_cache import VectorCache
 
@@ -92,7 +87,10 @@ def test_source_code(eval_data: Path, vectors: VectorCache) -> None:
 def test_abstracts(eval_data: Path, vectors: VectorCache) -> None:
     index = IndexSettings(chunking=WHOLE, analyzer=PLAIN)
     abstracts = Measuring(eval_data / "data" / "cranfield", index, vectors)
-    assert [one.split()[:2] for one in abstracts.problems[:2]] == [["document", "471"], ["document", "995"]]
+    assert [one.split()[:2] for one in abstracts.problems[:2]] == [
+        ["document", "471"],
+        ["document", "995"],
+    ]
     assert (len(abstracts.corpus), len(abstracts.queries)) == (1398, 225)
     abstracts.holds(BM25, (0.292, 0.397, 0.495, 0.382))
     abstracts.holds(DENSE, (0.292, 0.414, 0.531, 0.395))
