@@ -46,6 +46,11 @@ def search(visit: Visit, server: str, collection: str, query: str, **settings: s
     return page
 
 
+def rests(page: Page) -> None:
+    """Wait until the page is drawn to its end: on a busy machine parts of it arrive late."""
+    expect(page.locator(".stApp[data-test-script-state=notRunning]")).to_be_visible()
+
+
 def cards(page: Page, column: str) -> list[str]:
     """What the cards of a column read, from top to bottom."""
     return page.locator(f".column[data-name={column}] .card").all_inner_texts()
@@ -125,12 +130,15 @@ def test_work_that_goes_on_is_seen_and_the_columns_stay_where_they_are(
 ) -> None:
     page = search(visit, server, bearings, "bearing grease", settings="default")
     expect(page.locator(".rs-change")).to_contain_text("Searched 4 chunks in")
+    rests(page)
     board = page.locator(".board").bounding_box()
     page.locator(".st-key-row_set_k_rrf input[type=range]").press("ArrowLeft")
     expect(page.locator(".rs-change")).to_contain_text("Recomputed")
+    rests(page)
     assert page.locator(".board").bounding_box() == board
     page.get_by_role("button", name="Reset all").click()
     expect(page.locator(".column[data-name=fused] .formula").first).to_have_text("1/(60+1)")
+    rests(page)
     line = "getComputedStyle(document.querySelector('.stApp'), '::before').animationName"
     page.evaluate("document.querySelector('.stApp').dataset.testScriptState = 'running'")
     assert "rs-busy" in page.evaluate(line)
