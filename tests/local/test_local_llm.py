@@ -21,7 +21,8 @@ PARAMS = {
 
 @pytest.fixture
 def client(local_model: LocalModel) -> Claude:
-    return Claude(local_model.address, retries=0, timeout=120)
+    # A kept connection may be closed by the server between two tests: that is asked once more.
+    return Claude(local_model.address, retries=2, timeout=120)
 
 
 def test_an_answer_and_what_it_used(client: Claude, local_model: LocalModel) -> None:
