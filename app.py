@@ -15,11 +15,11 @@ from core.report.figures import flow_positions, rank_flow
 from core.report.marks import Marks, add_marks, add_recall
 from core.report.tables import Reader, chunk_label, columns, flow_rows, flow_stages, strip
 from core.trace import Trace
-from pages.ui import draw, judging, links, resources, state
+from pages.ui import draw, judging, resources, state
+from pages.ui.beginning import indexed, no_documents
 from pages.ui.controls import index_controls, search_controls
 from pages.ui.frame import frame
 from pages.ui.index_bar import ask as ask_for_index
-from pages.ui.index_bar import index_bar
 from pages.ui.keep import keep_settings, keep_trace
 from pages.ui.plain import plain
 from pages.ui.rank_columns import rank_columns
@@ -68,28 +68,12 @@ def _ready_corpus(collection: Collection) -> tuple[Corpus | None, Callable[[], N
     What to do next is then on the page.
     """
     if not collection.files():
-        _empty(
-            "No documents yet",
-            f"“{collection.name}” is empty. Add files or a folder on the Documents page, "
-            "then search them here.",
-        )
+        no_documents(collection, "search them here")
         return None, None
-    corpus = resources.corpus(collection)
-    if corpus is None and is_sample(collection) and state.first_time("index the sample"):
-        # It is there to be searched at once; whoever presses Stop is not asked again.
-        ask_for_index()
-    with st.container(key="search_index"):
-        indexing = index_bar(collection)
+    corpus, indexing = indexed(collection)
     if corpus is not None:
         resources.warm(corpus.settings.model)
     return corpus, indexing
-
-
-def _empty(title: str, what_next: str) -> None:
-    with st.container(key="empty_state"):
-        draw.text(title, "rs-empty-title")
-        draw.text(what_next, "rs-quiet")
-        links.link(links.DOCUMENTS, "Go to Documents", ":material/upload_file:")
 
 
 def _query_box(collection: Collection) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
@@ -12,17 +11,15 @@ from core.collection import Collection
 from core.corpus import Corpus
 from core.errors import RankscopeError
 from core.llm import missing_key
-from pages.ui import draw, links, resources, state
+from pages.ui import draw, resources, state
 from pages.ui.answer_controls import answer_controls, model, most
 from pages.ui.answer_offer import offers
 from pages.ui.answer_shown import earlier, shown
+from pages.ui.beginning import indexed, no_documents
 from pages.ui.frame import frame
-from pages.ui.index_bar import ask as ask_for_index
-from pages.ui.index_bar import index_bar
 from pages.ui.listing import documents_of
 from pages.ui.rerank_offer import rerank_offer
 from pages.ui.searching import current_trace
-from pages.ui.suggest import is_sample
 
 _CSS = (Path(__file__).parent / "ui" / "answer_page.css").read_text(encoding="utf-8")
 
@@ -32,11 +29,13 @@ def main() -> None:
     st.html(f"<style>{_CSS}</style>")
     collection = state.collection()
     if not collection.files():
-        _empty(collection)
+        no_documents(collection, "ask them here")
         return
     with st.sidebar:
         answer_controls()
-    corpus, indexing = _corpus(collection)
+    corpus, indexing = indexed(collection)
+    if corpus is not None:
+        resources.warm(corpus.settings.model)
     _question_box(collection)
     if needed := missing_key():
         draw.notice(f"{needed} Only answers need one: all else on this page works without.", "info")
@@ -50,28 +49,6 @@ def main() -> None:
     earlier(collection)
     if indexing is not None:
         indexing()
-
-
-def _empty(collection: Collection) -> None:
-    with st.container(key="empty_state"):
-        draw.text("No documents yet", "rs-empty-title")
-        draw.text(
-            f"“{collection.name}” is empty. Add files or a folder on the Documents page, then ask them here.",
-            "rs-quiet",
-        )
-        links.link(links.DOCUMENTS, "Go to Documents", ":material/upload_file:")
-
-
-def _corpus(collection: Collection) -> tuple[Corpus | None, Callable[[], None] | None]:
-    """The corpus to search, None where there is none yet; and the indexing that was asked for, if any."""
-    corpus = resources.corpus(collection)
-    if corpus is None and is_sample(collection) and state.first_time("index the sample"):
-        ask_for_index()
-    with st.container(key="search_index"):
-        indexing = index_bar(collection)
-    if corpus is not None:
-        resources.warm(corpus.settings.model)
-    return corpus, indexing
 
 
 def _question_box(collection: Collection) -> None:

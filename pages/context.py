@@ -13,7 +13,8 @@ from core.embedding import load_embedder
 from core.errors import RankscopeError
 from core.protocols import Embedder
 from core.settings import PAID_WRITERS, IndexSettings
-from pages.ui import context_desk, draw, links, resources, state
+from pages.ui import context_desk, draw, state
+from pages.ui.beginning import corpus_of, no_documents
 from pages.ui.context_controls import context_controls, use_context
 from pages.ui.context_lab import example, lab
 from pages.ui.context_plan import plan_panel, take_said
@@ -26,7 +27,6 @@ from pages.ui.index_bar import ask, index_bar
 from pages.ui.listing import documents_of
 from pages.ui.meter import Meter
 from pages.ui.plain import counted, plain, sentence
-from pages.ui.suggest import is_sample
 
 Working = Callable[[], None]
 _CSS = (Path(__file__).parent / "ui" / "context.css").read_text(encoding="utf-8")
@@ -37,7 +37,7 @@ def main() -> None:
     st.html(f"<style>{_CSS}</style>")
     collection = state.collection()
     if not collection.files():
-        _empty(collection)
+        no_documents(collection, "give their chunks a context here")
         return
     _follow_run(collection)
     with st.sidebar:
@@ -45,9 +45,7 @@ def main() -> None:
     if said := take_said():
         draw.notice(sentence(said), "error")
     working: list[Working | None] = []
-    corpus = resources.corpus(collection)
-    if corpus is None and is_sample(collection) and state.first_time("index the sample"):
-        ask()
+    corpus = corpus_of(collection)
     bench = _bench(collection, draft, corpus)
     if bench is None:
         return
@@ -73,17 +71,6 @@ def main() -> None:
     for work in working:
         if work:
             work()
-
-
-def _empty(collection: Collection) -> None:
-    with st.container(key="empty_state"):
-        draw.text("No documents yet", "rs-empty-title")
-        draw.text(
-            f"“{collection.name}” is empty. Add files or a folder on the Documents page, then give their "
-            "chunks a context here.",
-            "rs-quiet",
-        )
-        links.link(links.DOCUMENTS, "Go to Documents", ":material/upload_file:")
 
 
 def _follow_run(collection: Collection) -> None:

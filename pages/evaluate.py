@@ -8,7 +8,8 @@ from pathlib import Path
 import streamlit as st
 
 from core.errors import RankscopeError
-from pages.ui import draw, links, resources, state
+from pages.ui import draw, state
+from pages.ui.beginning import indexed, no_documents
 from pages.ui.controls import index_controls, search_controls
 from pages.ui.evaluate_bench import Bench, bench_of
 from pages.ui.evaluate_compare import compare_tab
@@ -18,9 +19,8 @@ from pages.ui.evaluate_ladder import ladder_tab
 from pages.ui.evaluate_measure import measure_tab
 from pages.ui.evaluate_sweep import sweep_tab
 from pages.ui.frame import frame
-from pages.ui.index_bar import ask, index_bar
+from pages.ui.index_bar import ask
 from pages.ui.searching import indexes_of, signals_of
-from pages.ui.suggest import is_sample
 
 _CSS = (Path(__file__).parent / "ui" / "evaluate.css").read_text(encoding="utf-8")
 _TAB, _FIRST, _LAST = "evaluate_tab", "rs_evaluate_first", "rs_evaluate_tab"
@@ -40,16 +40,12 @@ def main() -> None:
     st.html(f"<style>{_CSS}</style>")
     collection = state.collection()
     if not collection.files():
-        _empty(collection.name)
+        no_documents(collection, "judge what a search should find in them")
         return
     with st.sidebar:
         search_controls(signals_of(state.trace()), indexes_of(state.trace()))
         index_controls(ask)
-    corpus = resources.corpus(collection)
-    if corpus is None and is_sample(collection) and state.first_time("index the sample"):
-        ask()
-    with st.container(key="search_index"):
-        indexing = index_bar(collection)
+    corpus, indexing = indexed(collection)
     bench = bench_of(collection, corpus)
     if _TAB not in st.session_state:  # what was open before a query was followed to the Search page
         linked = st.query_params.get(_LINK)
@@ -62,17 +58,6 @@ def main() -> None:
                 _TABS[name](bench)
     if indexing is not None:
         indexing()  # last, so that the page is whole while it runs
-
-
-def _empty(name: str) -> None:
-    with st.container(key="empty_state"):
-        draw.text("No documents yet", "rs-empty-title")
-        draw.text(
-            f"“{name}” is empty. Add files or a folder on the Documents page, then judge what a search "
-            "should find in them.",
-            "rs-quiet",
-        )
-        links.link(links.DOCUMENTS, "Go to Documents", ":material/upload_file:")
 
 
 try:

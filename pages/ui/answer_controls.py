@@ -7,7 +7,7 @@ import streamlit as st
 from core.answering import DEFAULT_MODEL, MAX_TOKENS
 from core.collection import remember, remembered
 from pages.ui import links
-from pages.ui.answer_prices import priced_models, prices
+from pages.ui.prices import priced_models, prices
 
 _MODEL = "answer_model"
 

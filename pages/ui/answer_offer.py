@@ -21,8 +21,8 @@ from core.collection import Collection
 from core.errors import RankscopeError
 from core.llm import Claude
 from pages.ui import answer_state, draw
-from pages.ui.answer_prices import dollars, prices
 from pages.ui.plain import counted
+from pages.ui.prices import dollars, prices
 
 
 def offers(collection: Collection, passages: Inquiry | None, base: Inquiry | None, no_key: bool) -> None:

@@ -15,10 +15,10 @@ from core.collection import Collection
 from core.errors import RankscopeError
 from core.types import Document, encodable, text_hash
 from pages.ui import answer_state, draw, state
-from pages.ui.answer_prices import dollars
 from pages.ui.answer_view import draw_answer
 from pages.ui.listing import documents_of
 from pages.ui.plain import counted, sentence
+from pages.ui.prices import dollars
 
 _LOOK = 0.3  # seconds between two looks at an answer that is being written
 _LISTED = 50

@@ -12,9 +12,9 @@ from core.errors import LlmError, SettingsError
 from core.llm import Claude
 from core.settings import CONTEXT_WRITERS, PAID_WRITERS, ContextSettings, IndexSettings
 from pages.ui import draw, state
-from pages.ui.answer_prices import priced_models
 from pages.ui.number import box, show
 from pages.ui.plain import sentence
+from pages.ui.prices import priced_models
 
 _SPECS = {spec.name: spec for spec in fields(ContextSettings)}
 _WRITERS = {"none": "None", "headings": "Headings", "claude": "Claude", "endpoint": "Own endpoint"}

@@ -14,8 +14,8 @@ from core.contextualizing.plan import make_plan
 from core.contextualizing.work import Work, count_documents, survey
 from core.protocols import Progress
 from core.settings import IndexSettings
-from pages.ui.answer_prices import prices
 from pages.ui.context_work import Bench
+from pages.ui.prices import prices
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from core.report.tables import chunk_hue, item_label
 from core.settings import PAID_WRITERS
 from core.types import Document, text_hash
 from pages.ui import context_desk, draw, links, state
-from pages.ui.answer_prices import dollars
 from pages.ui.context_checks import FILTERS, Checked, Looked, check_all, looked
 from pages.ui.context_marks import badge, move, terms
 from pages.ui.context_plan import say
@@ -24,6 +23,7 @@ from pages.ui.context_ranks import Comparison
 from pages.ui.context_work import Bench, Span
 from pages.ui.meter import Meter
 from pages.ui.plain import counted
+from pages.ui.prices import dollars
 
 Working = Callable[[], None]
 

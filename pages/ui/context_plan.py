@@ -16,12 +16,12 @@ from core.home import home
 from core.llm import Claude, missing_key
 from core.prices import Prices
 from pages.ui import context_desk, draw, state
-from pages.ui.answer_prices import dollars, prices
 from pages.ui.context_marks import facts
 from pages.ui.context_work import Bench, work_of
 from pages.ui.meter import Meter, duration
 from pages.ui.number import show
 from pages.ui.plain import counted
+from pages.ui.prices import dollars, prices
 
 Working = Callable[[], None]
 

@@ -17,13 +17,13 @@ from core.llm import Claude
 from core.report.tables import item_label
 from core.settings import ContextSettings
 from pages.ui import context_desk, draw
-from pages.ui.answer_prices import dollars, prices
 from pages.ui.context_desk import Run
 from pages.ui.context_marks import facts
 from pages.ui.context_plan import say
 from pages.ui.context_work import Bench
 from pages.ui.meter import duration
 from pages.ui.plain import counted, sentence
+from pages.ui.prices import dollars, prices
 
 _LOOK = 1.0  # seconds between two looks at a job
 _POLL = 20.0  # at a batch, which takes minutes at least

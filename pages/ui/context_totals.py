@@ -8,13 +8,13 @@ from core.contextualizing.store import USABLE, Totals
 from core.errors import RankscopeError
 from core.settings import ContextSettings
 from pages.ui import context_desk, draw, state
-from pages.ui.answer_prices import dollars
 from pages.ui.context_controls import use_context
 from pages.ui.context_desk import Forecast
 from pages.ui.context_plan import say
 from pages.ui.context_progress import told_apart, writer_name
 from pages.ui.context_work import Bench
 from pages.ui.plain import counted, plain
+from pages.ui.prices import dollars
 
 
 def totals_panel(bench: Bench) -> None:

@@ -17,7 +17,7 @@ from core.corpus import Corpus
 from core.protocols import Embedder, Progress, Vectors
 from core.settings import ChunkSettings, ContextSettings, IndexSettings
 from core.vectors_cache import embed_all, model_key, shared_cache
-from pages.ui.answer_prices import prices
+from pages.ui.prices import prices
 
 Span = tuple[int, int]
 Spans = tuple[tuple[Span, ...], ...]

@@ -9,10 +9,9 @@ import streamlit as st
 
 from core.collection import remember, remembered
 from core.errors import SettingsError
-from core.evaluation import EvaluationError, measure
+from core.evaluation import measure
 from core.evaluation.compare import Change, Compared, Difference, compare_measured
 from core.evaluation.corpora import Corpora, Telling
-from core.evaluation.metrics import metric_at
 from core.evaluation.results import ResultsCache
 from core.explanation import stage_title
 from core.report.evaluation_figures import difference_bars
@@ -20,7 +19,7 @@ from core.settings import Settings
 from pages.ui import draw, evaluate_work
 from pages.ui.evaluate_bench import Bench, query_link
 from pages.ui.evaluate_charts import chart
-from pages.ui.evaluate_measure import ready
+from pages.ui.evaluate_measure import known_metrics, ready
 from pages.ui.evaluate_work import Finished
 from pages.ui.plain import sentence
 
@@ -134,14 +133,7 @@ def _metrics() -> list[str]:
         "Metrics, at what is kept", _METRICS, default=["recall@20", "ndcg@10"], key="compare_metrics",
         accept_new_options=True, help="Each is a comparison more, for which verdicts are corrected",
     )  # fmt: skip
-    labels = []
-    for label in asked:
-        try:
-            metric_at(label)
-            labels.append(label)
-        except EvaluationError as error:
-            draw.notice(sentence(str(error)), "error")
-    return labels
+    return known_metrics(asked)
 
 
 def _stamp(bench: Bench, other: Settings, metrics: Sequence[str]) -> str:

@@ -16,9 +16,9 @@ from core.evaluation.generate import DEFAULT_MODEL, GenerateJob, Progress, estim
 from core.llm import Claude, missing_key
 from core.types import Document
 from pages.ui import draw, state
-from pages.ui.answer_prices import dollars, priced_models, prices
 from pages.ui.evaluate_bench import Bench
 from pages.ui.plain import counted, sentence
+from pages.ui.prices import dollars, priced_models, prices
 
 _LOOK = 1.0  # seconds between two looks at a job
 _AROUND = 280  # characters shown before and after a quote

@@ -17,13 +17,13 @@ from core.llm import missing_key
 from core.report.evaluation_figures import Rung, ladder, percent
 from core.settings import PAID_RERANKERS
 from pages.ui import draw, evaluate_work
-from pages.ui.answer_prices import dollars
 from pages.ui.evaluate_bench import Bench
 from pages.ui.evaluate_charts import chart
 from pages.ui.evaluate_measure import ready
 from pages.ui.evaluate_work import Finished
 from pages.ui.meter import duration
 from pages.ui.plain import sentence
+from pages.ui.prices import dollars
 
 KIND = "ladder"
 

@@ -24,10 +24,10 @@ from core.explanation import stage_title
 from core.reranking import load_reranker
 from core.settings import PAID_RERANKERS
 from pages.ui import draw, evaluate_work, links
-from pages.ui.answer_prices import dollars
 from pages.ui.evaluate_bench import Bench
 from pages.ui.evaluate_work import Finished
 from pages.ui.plain import counted, sentence
+from pages.ui.prices import dollars
 from pages.ui.searching import took
 
 KIND = "measure"
@@ -195,13 +195,18 @@ def _columns() -> list[str]:
             key="measure_columns", accept_new_options=True, format_func=_label,
             help="Any metric at any k: type it, such as recall@7",
         )  # fmt: skip
-        labels = []
-        for label in asked:
-            try:
-                metric_at(label)
-                labels.append(label)
-            except EvaluationError as error:
-                draw.notice(sentence(str(error)), "error")
+        return known_metrics(asked)
+
+
+def known_metrics(asked: Sequence[str]) -> list[str]:
+    """The labels that name a metric; what is wrong with the others is on the page."""
+    labels = []
+    for label in asked:
+        try:
+            metric_at(label)
+            labels.append(label)
+        except EvaluationError as error:
+            draw.notice(sentence(str(error)), "error")
     return labels
 
 

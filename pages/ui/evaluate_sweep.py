@@ -17,7 +17,6 @@ from core.explanation import stage_title
 from core.report import evaluation_figures as figures
 from core.report.export import settings_to_python
 from pages.ui import draw, evaluate_work, state
-from pages.ui.answer_prices import dollars
 from pages.ui.evaluate_bench import Bench
 from pages.ui.evaluate_charts import chart, clicked
 from pages.ui.evaluate_measure import ready
@@ -25,6 +24,7 @@ from pages.ui.evaluate_space import PARAMETERS, USUAL, shown, values
 from pages.ui.evaluate_work import Finished
 from pages.ui.meter import duration
 from pages.ui.plain import counted, sentence
+from pages.ui.prices import dollars
 from pages.ui.searching import took
 
 KIND = "sweep"

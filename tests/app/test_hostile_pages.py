@@ -15,7 +15,7 @@ from core.collection import Collection
 from core.llm import Claude
 from core.settings import ContextSettings, IndexSettings, SearchSettings, Settings
 from pages.ui import answer_state, context_desk
-from pages.ui.answer_prices import prices
+from pages.ui.prices import prices
 from tests.app.conftest import shown_text
 from tests.claude_server import KEY, ClaudeServer, Fault
 

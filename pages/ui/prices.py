@@ -1,4 +1,4 @@
-"""Prices on the Answer page: read once, shown with as many digits as matter."""
+"""Prices on the pages: read once, shown with as many digits as matter."""
 
 from __future__ import annotations
 
