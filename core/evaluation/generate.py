@@ -69,8 +69,8 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """A run at a moment. `state`: "running", "stopped", "capped", "failed" or "done".
+class DraftingProgress:
+    """A drafting run at a moment. `state`: "running", "stopped", "capped", "failed" or "done".
 
     `dollars` was paid (None: no price known), `unsure` is the most that calls may have cost whose answers
     were lost. `waiting` drafts are there to be reviewed, `dropped` ones had no usable question or quote.
@@ -223,9 +223,9 @@ class GenerateJob:
     def wait(self, seconds: float | None = None) -> None:
         self._thread.join(seconds)
 
-    def progress(self) -> Progress:
+    def progress(self) -> DraftingProgress:
         with self._lock:
-            return Progress(
+            return DraftingProgress(
                 self._state,
                 self._reason,
                 self._done,

@@ -12,7 +12,7 @@ from core.collection import Collection
 from core.corpus import Corpus
 from core.errors import RankscopeError
 from core.evaluation import Draft, locate
-from core.evaluation.generate import DEFAULT_MODEL, GenerateJob, Progress, estimate, sample
+from core.evaluation.generate import DEFAULT_MODEL, DraftingProgress, GenerateJob, estimate, sample
 from core.llm import Claude, missing_key
 from core.types import Document
 from pages.ui import draw, state
@@ -142,7 +142,7 @@ def _running(job: GenerateJob) -> None:
             )  # fmt: skip
 
 
-def _told(now: Progress) -> str:
+def _told(now: DraftingProgress) -> str:
     parts = [f"{now.done:,} of {counted(now.total, 'call')}", counted(now.waiting, "draft")]
     if now.dropped:
         parts.append(f"{now.dropped:,} of no use")
@@ -154,7 +154,7 @@ def _told(now: Progress) -> str:
     return " · ".join(parts)
 
 
-def _ended(collection: Collection, now: Progress) -> None:
+def _ended(collection: Collection, now: DraftingProgress) -> None:
     kind = {"done": "info", "stopped": "info", "capped": "warning"}.get(now.state, "error")
     told = {"done": "Drafted", "stopped": "Stopped", "capped": "Stopped at the limit"}.get(
         now.state, "Could not go on"
