@@ -25,6 +25,9 @@ from core.protocols import Progress
 from core.settings import PAID_RERANKERS, PAID_WRITERS, ContextSettings, IndexSettings, SearchSettings
 from core.types import Document
 
+OFFLINE = " (offline)"
+"""Ends the title of a step in which what is made here stands in for a paid model."""
+
 K = 20
 """The failure rate of every step is at this k, as published."""
 
@@ -55,7 +58,7 @@ PUBLISHED = (
 @dataclass(frozen=True)
 class Step:
     """One rung: what is measured, at which stage, and in words what it adds. `offline`: what is made here
-    stands in for a paid model."""
+    stands in for a paid model. `stand_in` is searched with where the step's own reranker gives no order."""
 
     name: str
     title: str
@@ -64,13 +67,15 @@ class Step:
     offline: bool = False
     note: str = ""
     stage: str = "kept"
+    stand_in: SearchSettings | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class StepResult:
     """What a step gave. `values` (n,) are the failure rates of the queries, `failure` their mean and
     interval, `against` the paired comparison with the step before that has figures; None where the step has
-    none, and `notes` say why. `dollars` were spent now, `due` would be for a reranker that was held."""
+    none, and `notes` say why. `step` says so where its reranker was stood in for. `dollars` were spent now,
+    `due` would be for a reranker that was held."""
 
     step: Step
     measured: Measured | None = None
@@ -112,7 +117,8 @@ def ladder_steps(
     """Embeddings, + BM25, + context, + rerank, + two stages and merging, with all else as in the settings.
 
     Contexts are those of `written` (see `written_contexts`), else headings; the reranker is the settings',
-    else Claude with a key, late without. Depths and k are raised to 20, at which failures are counted.
+    else Claude with a key, late without; late stands in for another that gives no order, for want of leave
+    to pay, say. Depths and k are raised to 20, at which failures are counted.
     """
     plain = index.replace(context=index.context.replace(writer="none"))
     if written:
@@ -132,37 +138,45 @@ def ladder_steps(
     alone = both
     for name in ("bm25", *registered_indexes()):
         alone = alone.with_index(name, on=False)
+    depth = min(both.rerank_depth, LATE_DEPTH)
+    late = both.replace(rerank="late", rerank_model="", rerank_depth=depth)
     if search.rerank != "none":
         reranked = both.replace(rerank=search.rerank)
     elif has_key:
         reranked = both.replace(rerank="claude", rerank_model="")
     else:
-        depth = min(both.rerank_depth, LATE_DEPTH)
-        reranked = both.replace(rerank="late", rerank_model="", rerank_depth=depth)
+        reranked = late
     free = reranked.rerank not in PAID_RERANKERS
-    rerank_note = f"reranked by {reranked.rerank}, which runs here" if free else ""
-    staged = reranked.replace(two_stage=True, merge=True)
-    offline = " (offline)"
+    instead = None if reranked is late else late
     return [
         Step("embeddings", "embeddings", plain, alone),
         Step("bm25", "+ BM25", plain, both, note="fused with the embeddings"),
         Step(
             "context",
-            "+ context" + offline * (not written),
+            "+ context" + OFFLINE * (not written),
             contextual,
             both,
             not written,
             context_note,
         ),
-        Step("rerank", "+ rerank" + offline * free, contextual, reranked, free, rerank_note),
+        Step(
+            "rerank",
+            "+ rerank" + OFFLINE * free,
+            contextual,
+            reranked,
+            free,
+            f"reranked by {reranked.rerank}, which runs here" if free else "",
+            stand_in=instead,
+        ),
         Step(
             "stages",
             "+ two stages, merged",
             contextual,
-            staged,
+            reranked.replace(two_stage=True, merge=True),
             free,
             "golden chunks inside the first 20 passages",
             "passages",
+            instead and instead.replace(two_stage=True, merge=True),
         ),
     ]
 
@@ -228,14 +242,19 @@ def _run(
         return StepResult(step, notes=(str(error),))
     measured = measure(corpus, queries, step.search, tell("searching"), cache, pay, corpora.left)
     corpora.spend(measured.dollars)
+    due, notes = measured.due, measured.notes
+    if step.stand_in and RERANKER not in measured.stages:
+        step = _stood_in(step, step.stand_in)
+        measured = measure(corpus, queries, step.search, tell("searching"), cache)
+        notes = tuple(dict.fromkeys([*notes, step.note, *measured.notes]))
     result = StepResult(
         step,
         measured,
         chunks=len(corpus),
         seconds=time.perf_counter() - begin,
         dollars=corpora.spent - spent,
-        due=measured.due,
-        notes=measured.notes,
+        due=due,
+        notes=notes,
     )
     if step.search.rerank != "none" and RERANKER not in measured.stages:
         return result  # its figures would be those of the step before
@@ -246,3 +265,15 @@ def _run(
         names = (last.step.title, step.title)
         against = compare(last.values, values, names, f"failure@{K}", higher_is_better=False)
     return replace(result, values=values, failure=interval(values), against=against)
+
+
+def _stood_in(step: Step, search: SearchSettings) -> Step:
+    """The step searched in another way, with a title and a note that say so."""
+    wanted, here = step.search.rerank, search.rerank
+    return replace(
+        step,
+        title=f"{step.title.removesuffix(OFFLINE)} ({here} for {wanted})",
+        search=search,
+        offline=True,
+        note=f"{here}, which runs here, stands in for {wanted}",
+    )

@@ -79,7 +79,7 @@ def _bar(bench: Bench, steps: list[Step], stamp: str, found: Finished[Ladder] | 
         if _paid(steps):
             pay = st.toggle(
                 "Allow paid steps", key="ladder_pay",
-                help="Off: a step that costs is not taken, and says what it would cost",
+                help="Off: what costs is not asked, and says what it would cost; late interaction reranks instead",
             )  # fmt: skip
             cap = st.number_input(
                 "At most, US dollars", 0.0, 1_000.0, _due(found), step=0.5, key="ladder_cap", disabled=not pay,
@@ -202,5 +202,6 @@ def _told(step: Step) -> str:
 
 def _cost(step: Step) -> str:
     if step.search.rerank in PAID_RERANKERS:
-        return f"paid: {step.search.rerank} for each query"
+        instead = f"; free with {step.stand_in.rerank} in its stead" if step.stand_in else ""
+        return f"paid: {step.search.rerank} for each query{instead}"
     return "free, made here" if step.offline else "free"

@@ -15,7 +15,7 @@ from core.embedding import register_embedder
 from core.errors import Stopped
 from core.evaluation import EvaluationError, Evidence, GoldenQuery, measure, read_judgements
 from core.evaluation.corpora import Corpora
-from core.evaluation.ladder import PUBLISHED, Ladder, ladder_steps, run_ladder, written_contexts
+from core.evaluation.ladder import PUBLISHED, Ladder, Step, ladder_steps, run_ladder, written_contexts
 from core.evaluation.results import ResultsCache
 from core.protocols import Scores
 from core.reranking import register_reranker, unregister_reranker
@@ -141,15 +141,44 @@ def test_each_step_is_what_measuring_it_gives() -> None:
     assert 0 < first.failure.mean < 1
 
 
-def test_a_held_reranker_has_a_price_and_no_figure() -> None:
-    steps = ladder_steps(INDEX, SearchSettings(rerank="priced"), has_key=False)
+def standing_in(steps: list[Step], rerank: str | None) -> list[Step]:
+    """The steps with another reranker than late, which needs the real model, to stand in."""
+    return [
+        replace(one, stand_in=one.stand_in.replace(rerank=rerank) if rerank and one.stand_in else None)
+        for one in steps
+    ]
+
+
+def test_where_there_is_no_leave_to_pay_what_stands_in_is_measured_and_labelled() -> None:
+    steps = ladder_steps(INDEX, SearchSettings(rerank="priced"), has_key=True)
+    assert [one.stand_in and one.stand_in.rerank for one in steps] == [None] * 3 + ["late"] * 2
+    steps = standing_in(steps, "length")
+    held = run_ladder(documents(), queries(), steps).results
+    assert all(one.failure for one in held)
+    assert [one.step.title for one in held[3:]] == [
+        "+ rerank (length for priced)",
+        "+ two stages, merged (length for priced)",
+    ]
+    assert all(one.step.offline for one in held[3:])
+    assert [one.dollars for one in held] == [0] * 5
+    assert held[3].due == pytest.approx(1.0)
+    assert "it would cost at most about $1.0000" in held[3].notes[0]
+    assert "length, which runs here, stands in for priced" in held[3].notes
+    for one in held[3:]:
+        alone = measure(Corpora(documents()).of(one.step.index), queries(), one.step.search)
+        assert one.failure is not None
+        assert one.failure.mean == pytest.approx(1 - alone.stage(one.step.stage).recall(20))
+    paid = run_ladder(documents(), queries(), steps[:4], pay=True).results[3]
+    assert (paid.step, paid.due) == (steps[3], 0)
+    assert paid.dollars == pytest.approx(1.0)
+    assert paid.failure is not None
+
+
+def test_with_nothing_to_stand_in_a_held_reranker_has_a_price_and_no_figure() -> None:
+    steps = standing_in(ladder_steps(INDEX, SearchSettings(rerank="priced"), has_key=False), None)
     held = run_ladder(documents(), queries(), steps)
     assert [result.failure is None for result in held.results] == [False, False, False, True, True]
     assert held.results[3].due == pytest.approx(1.0)
-    assert "it would cost at most about $1.0000" in held.results[3].notes[0]
-    paid = run_ladder(documents(), queries(), steps[:4], pay=True)
-    assert paid.results[3].dollars == pytest.approx(1.0)
-    assert paid.results[3].failure is not None
 
 
 def test_a_model_that_cannot_be_had_costs_its_step_only() -> None:
