@@ -80,7 +80,7 @@ def importing(bench: Bench) -> None:
     with st.popover("Import", icon=":material/upload:", key="judgements_import_open"):
         draw.text(
             "Files of one set, in one of these forms. Quotes and spans are looked up in the collection's "
-            "documents; documents are matched by id or file name.",
+            "documents; documents are matched by id, or by file name with or without its ending.",
             "rs-quiet",
         )
         forms = {_ANY: ""} | {one.title: name for name, one in FORMS.items()}

@@ -166,7 +166,10 @@ class TestOwnForms:
             row = "query\nwhen?\n" if table.endswith("csv") else '{"query": "when?"}\n'
             found = read({table: row, "notes.txt": "of mine"}).judgements
             assert [query.text for query in found.queries] == ["when?"]
-            assert found.problems == (f"notes.txt is left out: {table} is read",)
+            assert found.problems == (
+                f"files of which {'CSV' if table.endswith('csv') else 'JSONL'} reads nothing are left out, "
+                "as the documents are those of the collection: notes.txt",
+            )
 
     def test_numbers_in_tables(self) -> None:
         text = (
@@ -314,6 +317,17 @@ class TestTrec:
         assert "qrels.test.txt, line 4: not a query, a document and a grade" in problems
         assert "no number or no words" in problems
 
+    def test_of_two_files_with_one_id_the_second_is_named(self, tmp_path: Path) -> None:
+        files = {
+            "qrels.txt": "1 0 a 1",
+            "topics.tsv": "1\tq",
+            "corpus/a.md": "One.",
+            "corpus/a.txt": "Two.",
+        }
+        found = read_set(folder(tmp_path, files))
+        assert [(one.id, one.text) for one in found.documents] == [("a", "One.")]
+        assert found.judgements.problems == ("corpus/a.txt: its id a is that of a.md; it is left out",)
+
     def test_documents_as_files(self, tmp_path: Path) -> None:
         files = {"qrels.txt": "1 0 FR-1 1", "topics.tsv": "1\tq", "corpus/FR-1.txt": "The text."}
         found = read_set(folder(tmp_path, files))
@@ -323,6 +337,88 @@ class TestTrec:
     def test_without_documents(self, tmp_path: Path) -> None:
         with pytest.raises(EvaluationError, match="the set has no documents"):
             read_set(folder(tmp_path, {"qrels.txt": "1 0 a 1", "topics.txt": "1\tq"}))
+
+
+class TestNothingIsLostWithoutAWord:
+    JUDGED: Mapping[str, Mapping[str, str]] = {
+        "TREC": {"topics.txt": "1\tnew?", "qrels.txt": "1 0 {} 1"},
+        "BEIR": {"queries.jsonl": '{{"_id": "1", "text": "new?"}}', "qrels/test.tsv": "1\t{}\t1"},
+    }
+
+    def files(self, form: str, document: str, **further: str) -> dict[str, str]:
+        return {name: text.format(document) for name, text in self.JUDGED[form].items()} | further
+
+    @pytest.mark.parametrize("form", JUDGED)
+    def test_files_beside_a_set_are_named(self, form: str, tmp_path: Path) -> None:
+        beside = {"notes.md": "of mine", "more/b.txt": "text", "README": "about"}
+        corpus = {"corpus.jsonl": '{"_id": "valves", "text": "Valves."}'}
+        files = {**self.files(form, "valves"), **corpus, **beside}
+        found = read_set(folder(tmp_path, files))
+        assert [one.id for one in found.documents] == ["valves"]
+        assert found.judgements.problems == (
+            f"files of which {form} reads nothing are left out: README, more/b.txt, notes.md",
+        )
+        judged = read({**self.files(form, "d1"), **corpus}).judgements
+        assert judged.problems == (
+            f"files of which {form} reads nothing are left out, as the documents are those of the "
+            "collection: corpus.jsonl",
+        )
+
+    @pytest.mark.parametrize(
+        ("form", "kept"),
+        [
+            ("chunking", {"corpora/v.md": VALVES}),
+            ("legalbench", {"corpus/v.txt": VALVES}),
+            ("cookbook", {}),
+            ("csv", {"v.md": VALVES}),
+            ("jsonl", {"v.md": VALVES}),
+        ],
+    )
+    def test_a_set_of_any_form_names_what_is_beside_it_and_nothing_else(
+        self, form: str, kept: dict[str, str], tmp_path: Path
+    ) -> None:
+        documents = ListedDocuments([document(VALVES, "v", "v.md")])
+        judged = Judgements((GoldenQuery("1", "new?", (Evidence("v", 26, 42),)),))
+        files = {**FORMS[form].write(judged, documents), **kept}
+        assert read_set(folder(tmp_path, files)).judgements.problems == ()
+        (tmp_path / "odd.md").write_bytes(b"")  # where all files are documents, it is none
+        (said,) = read_set(tmp_path).judgements.problems
+        assert "odd.md" in said
+
+    def test_very_many_are_counted(self) -> None:
+        files = {**self.files("TREC", "d1"), **{f"n{at:03}.md": "x" for at in range(60)}}
+        (said,) = read(files).judgements.problems
+        assert said.endswith("n048.md, n049.md and 10 more")
+
+    @pytest.mark.parametrize("form", JUDGED)
+    def test_an_id_without_ending_is_the_one_document_of_that_file_name(self, form: str) -> None:
+        found = read(self.files(form, "valves"))
+        (query,) = found.judgements.queries
+        assert query.evidence == (Evidence("d1", 0, len(VALVES)),)
+        assert found.judgements.problems == (
+            "documents found by their file names without the ending: valves as valves.txt",
+        )
+
+    @pytest.mark.parametrize("form", JUDGED)
+    def test_a_whole_name_goes_before_and_two_of_one_name_are_a_problem(self, form: str) -> None:
+        among = [document("One.", "a", "rental.md"), document("Two.", "b", "rental.txt")]
+        data = {name: text.encode() for name, text in self.files(form, "rental").items()}
+        judged = read_files(data, ListedDocuments(among)).judgements
+        (query,) = judged.queries
+        reason = "2 documents are called rental (rental.md, rental.txt); give the id of one"
+        assert [one.reason for one in query.unlocated] == [reason]
+        assert reason in judged.problems[0]
+        assert len(judged.problems) == 1
+        among.append(document("Three.", "c", "rental"))
+        judged = read_files(data, ListedDocuments(among)).judgements
+        assert judged.queries[0].evidence == (Evidence("c", 0, 6),)
+        assert judged.problems == ()
+
+    def test_a_quote_decides_between_two_of_one_name(self) -> None:
+        among = [document("One.", "a", "rental.md"), document("Two.", "b", "rental.txt")]
+        line = '{"query": "q", "document": "rental", "quote": "Two."}'
+        (query,) = read_files({"a.jsonl": line.encode()}, ListedDocuments(among)).judgements.queries
+        assert query.evidence == (Evidence("b", 0, 4),)
 
 
 class TestSpanForms:

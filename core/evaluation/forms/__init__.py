@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.documents import Documents
@@ -16,7 +17,7 @@ from core.evaluation.forms import (
     tables,
     trec,
 )
-from core.evaluation.forms.collect import ImportedSet
+from core.evaluation.forms.collect import ImportedSet, listed
 from core.evaluation.forms.files import Files
 from core.evaluation.forms.jsonl import read_judgements
 from core.evaluation.judgements import EvaluationError, Judgements
@@ -89,7 +90,7 @@ FORMS: Mapping[str, Form] = {
 def read_set(path: Path | str) -> ImportedSet:
     """The documents and golden queries of a folder (or a file) in one of the forms.
 
-    What does not match is named in the judgements' `problems`. Raises EvaluationError when no form is
+    What does not match, and a file that is not read, is named in the judgements' `problems`. Raises EvaluationError when no form is
     recognised, or its files cannot be read at all.
     """
     folder = Path(path)
@@ -115,4 +116,10 @@ def _read(files: Files, documents: Documents | None, form: str) -> ImportedSet:
         seen = ", ".join(files.names[:5]) + (" …" if len(files.names) > 5 else "")
         known = "; ".join(f"{one.title} ({one.help})" for one in FORMS.values())
         raise EvaluationError(f"no form of golden queries is recognised in {seen}; known are {known}")
-    return chosen.read(files, documents)
+    found = chosen.read(files, documents)
+    if not (unused := files.unused):
+        return found
+    own = "" if documents is None else ", as the documents are those of the collection"
+    said = f"files of which {chosen.title} reads nothing are left out{own}: {listed(Counter(unused))}"
+    judged = found.judgements
+    return replace(found, judgements=replace(judged, problems=(*judged.problems, said)))

@@ -42,7 +42,7 @@ def read(files: Files, documents: Documents | None) -> ImportedSet:
         else:
             queries[str(identity)] = text
     found = _qrels(files)
-    problems += [f"{other} is left out: {found[0]} is read" for other in found[1:]]
+    problems += files.passed_over(found, found[0])
     judged = qrels.judge(
         qrels.lines(files, found[0], problems),
         queries,

@@ -50,17 +50,14 @@ def read(files: Files, documents: Documents | None) -> ImportedSet:
         if not isinstance(references, list):
             collector.lose(where, draft, {"document": corpus}, "the references are no JSON list")
             continue
-        at = next(
-            (one for one in (corpus, f"{corpus}.md", f"{corpus}.txt") if collector.places(one)), ""
-        )
-        unknown[corpus] += not at
+        unknown[corpus] += not collector.places(corpus)
         for one in references:
             facts = one if isinstance(one, dict) else {}
             collector.take(
                 where,
                 draft,
                 {
-                    "document": at or corpus,
+                    "document": corpus,
                     "start": facts.get("start_index"),
                     "end": facts.get("end_index"),
                     "quote": facts.get("content"),

@@ -61,6 +61,8 @@ class Collector:
             self._places.setdefault(name, []).append(at)
         self._places |= {one: [at] for at, one in enumerate(documents.ids)}
         self._by_metadata: dict[str, list[int]] | None = None
+        self._by_stem: dict[str, list[int]] | None = None
+        self._stems: dict[str, str] = {}  # a name that came without its ending → the document's own
         self._document = lru_cache(maxsize=32)(documents.__getitem__)
         self._length = lru_cache(maxsize=None)(lambda at: len(documents[at].text))
 
@@ -107,7 +109,7 @@ class Collector:
 
     def judgements(self) -> Judgements:
         """All that was collected. Raises EvaluationError when that is not one query."""
-        problems = [*self.problems, *self._said_missing()]
+        problems = [*self.problems, *self._said_missing(), *self._said_stems()]
         if not self.drafts:
             raise EvaluationError(
                 'no golden query could be read: give lines like {"query": "…", "document": "…", '
@@ -126,7 +128,8 @@ class Collector:
         return Judgements(queries, tuple(problems))
 
     def places(self, name: str) -> list[int]:
-        """Where among the documents those are that are meant by an id, a name, a path or a stored id."""
+        """Where among the documents those are that are meant by an id, a name, a path or a stored id, or,
+        where these mean none, by a file name without its ending."""
         # A name as the file system gave it may be in another Unicode form than the one that is kept.
         for one in (name, safe_name(name), safe_name(name.replace("\\", "/").rpartition("/")[2])):
             if found := self._places.get(one):
@@ -140,7 +143,22 @@ class Collector:
                         value = told[key]
                         whole = isinstance(value, float) and value.is_integer()
                         self._by_metadata.setdefault(str(int(value) if whole else value), []).append(at)  # type: ignore[arg-type]
-        return self._by_metadata.get(name, [])
+        return self._by_metadata.get(name) or self._without_ending(name)
+
+    def _without_ending(self, name: str) -> list[int]:
+        if self._by_stem is None:
+            self._by_stem = {}
+            for at, one in enumerate(self._documents.names):
+                self._by_stem.setdefault(one.rpartition("/")[2].rpartition(".")[0], []).append(at)
+        found = self._by_stem.get(safe_name(name), [])
+        if len(found) == 1:
+            self._stems[name] = self._documents.names[found[0]]
+        return found
+
+    def _several(self, named: str, places: Sequence[int]) -> str:
+        names = sorted({self._documents.names[at] for at in places} - {named})
+        which = f" ({', '.join(names[:3])}{', …' * (len(names) > 3)})" if names else ""
+        return f"{len(places)} documents are called {named}{which}; give the id of "
 
     def _lose(self, draft: Draft, facts: Mapping[str, Any], reason: str) -> None:
         start, end, grade = facts.get("start"), facts.get("end"), facts.get("grade", 1)
@@ -207,7 +225,7 @@ class Collector:
         if not places:
             raise EvaluationError(f"there is no document {shown(named)}; give the id or the name of one")
         if len(places) > 1:
-            raise EvaluationError(f"{len(places)} documents are called {named}; give the id of one")
+            raise EvaluationError(f"{self._several(named, places)}one")
         length = self._length(places[0])
         if not length:
             raise EvaluationError(f"the document {named} has no text")
@@ -218,8 +236,7 @@ class Collector:
     ) -> Evidence:
         if len(places) > 1:
             raise EvaluationError(
-                f"{len(places)} documents are called {named}; give the id of the one in which "
-                f"{span[0]}-{span[1]} lies"
+                f"{self._several(named, places)}the one in which {span[0]}-{span[1]} lies"
             )
         document = self._document(places[0])
         start, end = span
@@ -249,6 +266,12 @@ class Collector:
             f"{sum(self._missing.values())} judgements of whole documents cannot be located, and count as "
             f"not found: {'; '.join(listed)}{more}"
         ]
+
+    def _said_stems(self) -> list[str]:
+        if not self._stems:
+            return []
+        pairs = Counter([f"{given} as {name}" for given, name in self._stems.items()])
+        return [f"documents found by their file names without the ending: {listed(pairs)}"]
 
 
 def listed(names: Counter[str]) -> str:

@@ -61,20 +61,24 @@ def of_files(
 ) -> list[Document]:
     """The documents of files, loaded as an upload is; each has the id that is given for it.
 
-    Files that give no text, or several documents, are named in `problems`.
+    Files that give no text, or several documents, or have the id of one before them, are named in `problems`.
     """
-    documents = []
+    documents: dict[str, Document] = {}
     for name, identity in zip(names, ids, strict=True):
         try:
             found = load(files.data(name), name).documents
         except LoadError as error:
             problems.append(f"{name}: {error}")
             continue
-        if len(found) == 1:
-            documents.append(replace(found[0], id=identity, name=safe_name(name.rpartition("/")[2])))
+        if identity in documents:
+            before = documents[identity].name
+            problems.append(f"{name}: its id {identity} is that of {before}; it is left out")
+        elif len(found) == 1:
+            name_alone = safe_name(name.rpartition("/")[2])
+            documents[identity] = replace(found[0], id=identity, name=name_alone)
         else:
             problems.append(f"{name} gives {len(found)} documents, one was expected; it is left out")
-    return documents
+    return list(documents.values())
 
 
 def beside(files: Files, name: str, problems: list[str]) -> list[Document]:

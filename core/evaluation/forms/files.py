@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,6 +19,7 @@ class Files:
 
     def __init__(self, openers: Mapping[str, Callable[[], BinaryIO]]) -> None:
         self._openers = dict(sorted(openers.items()))
+        self._used: set[str] = set()
 
     @staticmethod
     def at(path: Path) -> Files:
@@ -50,6 +51,17 @@ class Files:
     def names(self) -> list[str]:
         return list(self._openers)
 
+    @property
+    def unused(self) -> list[str]:
+        """The names of those of which no more than the beginning was looked at, and nothing was said."""
+        return [name for name in self._openers if name not in self._used]
+
+    def passed_over(self, others: Iterable[str], chosen: str) -> list[str]:
+        """A problem for each of the files that could have been read as well as the one that is."""
+        names = [other for other in others if other != chosen]
+        self._used.update(names)
+        return [f"{name} is left out: {chosen} is read" for name in names]
+
     def ending(self, *endings: str) -> list[str]:
         """The names with one of these endings, in any letter case."""
         return [name for name in self._openers if name.lower().endswith(endings)]
@@ -68,6 +80,7 @@ class Files:
             return file.read(_PEEK).decode("utf-8-sig", "replace")
 
     def data(self, name: str) -> bytes:
+        self._used.add(name)
         with self._openers[name]() as file:
             return file.read()
 
@@ -95,6 +108,7 @@ class Files:
             ) from None
 
     def _decoded(self, name: str) -> io.TextIOWrapper:
+        self._used.add(name)
         # Lines end at "\n" alone: JSON strings may hold other line separators as they are.
         return io.TextIOWrapper(self._openers[name](), encoding="utf-8-sig", newline="\n")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from core.documents import Documents, ListedDocuments
@@ -77,13 +77,8 @@ def read_form(files: Files, documents: Documents | None) -> ImportedSet:
         raise EvaluationError("no file has lines with a query; choose the form that the files are in")
     made = corpora.beside(files, name, problems) if documents is None else []
     judged = read(files, name, ListedDocuments(made) if documents is None else documents)
-    problems += left_out(name, others if documents is None else files.names)
+    problems += files.passed_over(others, name)
     return ImportedSet(tuple(made), Judgements(judged.queries, (*problems, *judged.problems)), "JSONL")
-
-
-def left_out(name: str, others: Sequence[str]) -> list[str]:
-    """A problem for each file beside the one that is read."""
-    return [f"{other} is left out: {name} is read" for other in others if other != name]
 
 
 def _own(files: Files) -> list[str]:

@@ -12,7 +12,7 @@ from core.documents import Documents, ListedDocuments
 from core.evaluation.forms import corpora
 from core.evaluation.forms.collect import Collector, ImportedSet
 from core.evaluation.forms.files import Files
-from core.evaluation.forms.jsonl import Rows, left_out
+from core.evaluation.forms.jsonl import Rows
 from core.evaluation.judgements import EvaluationError, Judgements
 
 COLUMNS = ("id", "query", "document", "quote", "start", "end", "grade", "whole")
@@ -36,7 +36,7 @@ def read_form(files: Files, documents: Documents | None) -> ImportedSet:
         )
     made = corpora.beside(files, name, problems) if documents is None else []
     judged = read(files, name, ListedDocuments(made) if documents is None else documents)
-    problems += left_out(name, others if documents is None else files.names)
+    problems += files.passed_over(others, name)
     return ImportedSet(tuple(made), Judgements(judged.queries, (*problems, *judged.problems)), "CSV")
 
 

@@ -34,9 +34,7 @@ def read(files: Files, documents: Documents | None) -> ImportedSet:
     made = _documents(files, problems) if documents is None else []
     judged, topics = _qrels(files), _topics(files)
     queries = _read_topics(files, topics[0], problems)
-    problems += [
-        f"{other} is left out: {one[0]} is read" for one in (judged, topics) for other in one[1:]
-    ]
+    problems += files.passed_over(judged, judged[0]) + files.passed_over(topics, topics[0])
     found = qrels.judge(
         qrels.lines(files, judged[0], problems),
         queries,
