@@ -119,7 +119,8 @@ def _invitation(collection: Collection) -> None:
         draw.text(
             "Items are ranked first, then chunks inside the best ones by each index; the lists are "
             "fused, fused again with the item's rank, cut and merged into passages. Every step is shown "
-            "with its arithmetic.",
+            "with its arithmetic. A thumb on a result, or words selected in its text, keep the query among "
+            "the golden ones, with which the Evaluate page measures.",
             "rs-quiet",
         )
         for number, text in enumerate(suggestions() if is_sample(collection) else ()):

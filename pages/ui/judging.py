@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
@@ -68,8 +68,9 @@ def take_trouble() -> str:
     return st.session_state.pop(_TROUBLE, "")
 
 
-def judge_chunk(chunk_id: str, grade: int | None) -> None:
-    """A thumb: the chunk's very span gets this grade; None takes its judgement back."""
+def judge_chunk(chunk_id: str, grade: int | None, seen: Sequence[int | None]) -> None:
+    """A thumb: the chunk's very span gets this grade; None takes its judgement back, if it is one that
+    was `seen`."""
     trace = state.trace()
     if trace is None:
         return
@@ -77,9 +78,14 @@ def judge_chunk(chunk_id: str, grade: int | None) -> None:
     position = corpus.position_of(chunk_id)
     document = corpus.item_ids[corpus.item_of[position]]
     start, end = int(corpus.starts[position]), int(corpus.ends[position])
-    if marks_of(trace).verdicts.get(position) == grade:
+    now = marks_of(trace).verdicts.get(position)
+    if now == grade:
         return  # a thumb that was sent twice
-    if grade is None:
+    if grade is None and now not in seen:
+        st.session_state[_TROUBLE] = (
+            "Not taken back: another window judged this chunk otherwise. Its thumb is shown as it is now."
+        )
+    elif grade is None:
         _change(lambda store, documents: store.unjudge(trace.query, document, start, end, documents))
     else:
         _change(

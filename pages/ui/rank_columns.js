@@ -324,7 +324,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   // A thumb counts at once; what is sent holds all that no redraw has confirmed yet.
   for (const [id, given] of state.waiting) {
     given.drawn += 1;
-    if (!verdicts.has(id) || verdicts.get(id) === given.grade || given.drawn > 3) state.waiting.delete(id);
+    const now = verdicts.get(id);
+    const others = verdicts.has(id) && !given.seen.includes(now); // another window's
+    if (!verdicts.has(id) || now === given.grade || others || given.drawn > 3) state.waiting.delete(id);
   }
   const verdictOf = (id) => (state.waiting.has(id) ? state.waiting.get(id).grade : verdicts.get(id));
   const drawThumbs = () => {
@@ -337,10 +339,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const judge = (node) => {
     const id = node.closest(".card").dataset.pick;
     const grade = pressed(verdictOf(id), node) ? null : Number(node.dataset.grade);
+    // All that this window showed or sent since the last redraw: what another one judged is not taken back.
+    const seen = [...(state.waiting.get(id)?.seen ?? [verdicts.get(id) ?? null]), grade];
     state.waiting.delete(id);
-    state.waiting.set(id, { grade, drawn: 0 });
+    state.waiting.set(id, { grade, seen, drawn: 0 });
     drawThumbs();
-    setTriggerValue("judge", { all: [...state.waiting].map(([one, given]) => ({ id: one, grade: given.grade })) });
+    setTriggerValue("judge", { all: [...state.waiting].map(([one, given]) => ({ id: one, grade: given.grade, seen: given.seen })) });
   };
 
   const cards = [...root.querySelectorAll(".card")];

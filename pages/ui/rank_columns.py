@@ -5,7 +5,7 @@ The script only ever sets `textContent`, so text of documents stays text.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,14 @@ def rank_columns(
     selected: str | None,
     on_select: Callable[[str | None], None],
     on_more: Callable[[], None],
-    on_judge: Callable[[str, int | None], None],
+    on_judge: Callable[[str, int | None, Sequence[int | None]], None],
     on_none: Callable[[bool], None],
 ) -> None:
     """Draw the strip, the line of what is judged and the columns, as `core.report` makes them.
 
     `selected` and what `on_select` hears are the id of a chunk, or of an item for all its chunks (None:
-    the selection was taken back); `on_more` hears that longer columns are wanted, `on_judge` a chunk's id
-    and its new grade (None: taken back), `on_none` whether the documents are said not to answer the query.
+    the selection was taken back); `on_more` hears that longer columns are wanted, `on_judge` a chunk's id,
+    its new grade (None: taken back) and the grades that the browser knew of, `on_none` whether the documents are said not to answer the query.
     """
 
     def picked() -> None:
@@ -44,7 +44,7 @@ def rank_columns(
     def thumbed() -> None:
         # All thumbs that were not drawn yet: of two quick ones, the browser may send the last only.
         for one in st.session_state[KEY]["judge"]["all"]:
-            on_judge(one["id"], one["grade"])
+            on_judge(one["id"], one["grade"], one["seen"])
 
     def said_none() -> None:
         on_none(bool(st.session_state[KEY]["none"]["on"]))

@@ -32,6 +32,9 @@ def why(trace: Trace, reader: Reader, marks: Marks, position: int) -> None:
         )
         links.open_document("Open in document", chunk["document"], chunk["start"], chunk["end"])
     draw.text(found.sentence, "rs-why-sentence")
+    evidence_box(
+        trace, marks, position
+    )  # above the arithmetic: words are selected more often than sums read
     _journey(found)
     left, right = st.columns([3, 2], gap="medium")
     with left:
@@ -42,8 +45,6 @@ def why(trace: Trace, reader: Reader, marks: Marks, position: int) -> None:
         if read.context:
             draw.text("Context", "rs-subhead")
             draw.text(read.context, "rs-source")
-        draw.text("Text", "rs-subhead")
-        evidence_box(trace, marks, position)
 
 
 def _journey(found: Explanation) -> None:

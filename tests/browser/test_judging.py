@@ -88,6 +88,42 @@ def test_quick_thumbs_all_count(visit: Visit, server: str, judged: Collection) -
     assert (len(query.evidence), len(query.rejected)) == (1, len(labels) - 1)
 
 
+def test_taking_back_leaves_what_another_window_judged_since(
+    visit: Visit, server: str, judged: Collection
+) -> None:
+    page = search(visit, server, judged.name, "bearing grease", settings="default", merge="false")
+    mine = page.locator(card(page, "fused", "Fans"))
+    mine.locator(".thumb.up").click()
+    expect(mine).to_have_class(re.compile(r"\bgolden\b"))
+    (query,) = stored(judged)
+    (one,) = query.evidence
+    # Another window, which this one has not heard of.
+    open_judgements(judged).judge(query.text, one.document_id, one.start, one.end, 0, judged.documents())
+    mine.locator(".thumb.up").click()
+    expect(
+        page.get_by_text("Not taken back: another window judged this chunk otherwise.")
+    ).to_be_visible()
+    expect(mine.locator(".thumb.down")).to_have_attribute("aria-pressed", "true")
+    (query,) = stored(judged)
+    assert (len(query.evidence), len(query.rejected)) == (0, 1)
+    # Now it is seen, and can be taken back.
+    mine.locator(".thumb.down").click()
+    expect(page.locator(".judged")).to_contain_text("Not judged yet")
+    assert stored(judged) == []
+
+
+def test_sums_of_chunks_that_an_index_has_not_stay_in_their_cards(
+    visit: Visit, server: str, judged: Collection
+) -> None:
+    page = search(visit, server, judged.name, "bearing grease", settings="default", merge="false")
+    row = page.locator(".column[data-name=fused] .parts tr.none").first
+    expect(row).to_have_css("display", "table-row")
+    wide = page.locator(".column .body").evaluate_all(
+        "all => all.map((one) => one.scrollWidth - one.clientWidth)"
+    )
+    assert set(wide) == {0}
+
+
 def test_keys_judge_the_card_in_focus(visit: Visit, server: str, judged: Collection) -> None:
     page = search(visit, server, judged.name, "bearing grease", settings="default", merge="false")
     first = page.locator(".column[data-name=fused] .card").first
@@ -111,6 +147,12 @@ def test_selected_words_become_evidence_letter_by_letter(
     page.locator(card(page, "bm25", "Fans")).click()
     answer = page.locator(".rs-jt-answer")
     expect(answer).to_be_disabled()
+    # Where a person looks first: above the tables of the explanation.
+    table = page.get_by_role("cell", name="Score fusion").bounding_box()
+    place = answer.bounding_box()
+    assert table is not None
+    assert place is not None
+    assert place["y"] < table["y"]
     wanted = "A bearing without grease <b>squeaks</b> 🌀"
     page.evaluate(
         """(wanted) => {
