@@ -18,6 +18,9 @@ from core.protocols import Progress
 from core.settings import SearchSettings
 from core.trace import Stage, Trace
 
+Covered = tuple[Mapping[str, tuple[float, float, float]], float]
+"""Of one query: stage → character recall, precision and IoU; and the precision of a perfect search."""
+
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
@@ -31,6 +34,16 @@ class Coverage:
     queries: tuple[GoldenQuery, ...]
     stages: Mapping[str, NDArray[np.float64]]
     omega: NDArray[np.float64]
+
+    @staticmethod
+    def of(k: int, queries: Sequence[GoldenQuery], covered: Sequence[Covered]) -> Coverage:
+        """What `covered_by` gave for each query."""
+        stages = {
+            name: np.array([one[name] for one, _ in covered])
+            for name in covered[0][0]
+            if all(name in one for one, _ in covered)
+        }
+        return Coverage(k, tuple(queries), stages, np.array([omega for _, omega in covered]))
 
 
 def measure_coverage(
@@ -50,23 +63,28 @@ def measure_coverage(
     asked = tuple(query for query in queries if query.evidence)
     if not asked:
         raise EvaluationError("no query has evidence in these documents; judge one first")
-    found: dict[str, list[tuple[float, float, float]]] = {}
-    omega = np.zeros(len(asked))
+    found = []
     for number, query in enumerate(asked):
         if progress:
             progress(number, len(asked))
-        references = [Span(one.document_id, one.start, one.end) for one in query.evidence]
         trace = search(corpus, query.text, settings, pay=False)
-        for stage in trace.stages:
-            # A shorter list would cover less for no fault of the search.
-            if stage.on and stage.unit != "item" and reach(trace, stage.name) >= k:
-                scores = character_scores(_first(trace, stage, corpus, k), references)
-                found.setdefault(stage.name, []).append((scores.recall, scores.precision, scores.iou))
-        omega[number] = precision_omega(_chunks_of(corpus, references), references)
+        found.append(covered_by(trace, corpus, query, k))
     if progress:
         progress(len(asked), len(asked))
-    whole = {name: np.array(rows) for name, rows in found.items() if len(rows) == len(asked)}
-    return Coverage(k, asked, whole, omega)
+    return Coverage.of(k, asked, found)
+
+
+def covered_by(trace: Trace, corpus: Corpus, query: GoldenQuery, k: int) -> Covered:
+    """What the first `k` results of each stage that was asked for as many cover of a query's evidence, and
+    the precision of a perfect search."""
+    references = [Span(one.document_id, one.start, one.end) for one in query.evidence]
+    found = {}
+    for stage in trace.stages:
+        # A shorter list would cover less for no fault of the search.
+        if stage.on and stage.unit != "item" and reach(trace, stage.name) >= k:
+            scores = character_scores(_first(trace, stage, corpus, k), references)
+            found[stage.name] = (scores.recall, scores.precision, scores.iou)
+    return found, precision_omega(_chunks_of(corpus, references), references)
 
 
 def _first(trace: Trace, stage: Stage, corpus: Corpus, k: int) -> list[Span]:

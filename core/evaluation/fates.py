@@ -120,7 +120,7 @@ class _Query:
         self.searches = [stage for stage in trace.stages if stage.kind == "search" and stage.on]
         self.depths = MappingProxyType({stage.name: stage.limit or 0 for stage in self.searches})
         self.pieces = [pieces_of(corpus, one) for one in query.evidence]
-        self.cuts = tuple(_cut(corpus, one) for one in query.evidence)
+        self.cuts = tuple(cut_of(corpus, one) for one in query.evidence)
         self.asked = self._asked()
 
     def __iter__(self) -> Iterator[Fate]:
@@ -282,7 +282,8 @@ def _places(ranks: Mapping[str, int]) -> str:
     return ", ".join(f"{stage_title(name)} {rank}" for name, rank in ranks.items())
 
 
-def _cut(corpus: Corpus, evidence: Evidence) -> Cut:
+def cut_of(corpus: Corpus, evidence: Evidence) -> Cut:
+    """What chunking did to a golden span."""
     rows = rows_of(corpus, evidence.document_id)
     starts = np.maximum(corpus.starts[rows], evidence.start)
     ends = np.minimum(corpus.ends[rows], evidence.end)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,7 +29,7 @@ from core.vectors_cache import model_key
 
 T = TypeVar("T")
 
-LAYOUT = 1
+LAYOUT = 2
 """Raise it when the same search of the same corpus gives other ranks than before, or rows another form."""
 
 _LARGEST = 256 << 20  # bytes: a file that grew beyond is begun anew
@@ -56,6 +56,7 @@ class StageSeen:
 class Observed:
     """One query under one setting. `price`: dollars for its reranking, nothing of it cached; None unknown.
     `failed`: why it was not reranked; `held`: because it costs. `dollars` were spent now, and are not kept.
+    `reading`: what else was read from its trace, with the name of that reading, as JSON holds it.
     """
 
     stages: Mapping[str, StageSeen]
@@ -65,6 +66,7 @@ class Observed:
     failed: str = ""
     held: bool = False
     dollars: float = 0.0
+    reading: tuple[str, Any] | None = None
 
 
 class ResultsCache:
@@ -74,6 +76,17 @@ class ResultsCache:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "results.db"
         self.trouble = ""
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Holds the file open: the last to close it writes its log back, which takes longer than a search."""
+        try:
+            holding = self._open()
+        except (sqlite3.Error, OSError):  # what reads or writes says so
+            yield
+            return
+        with closing(holding):
+            yield
 
     def get(self, keys: Sequence[str]) -> dict[str, Observed]:
         """Key → result, for those known."""
@@ -166,7 +179,7 @@ def query_key(query: GoldenQuery) -> str:
             [one.document_id, one.start, one.end, one.grade, sorted(one.copies)] for one in spans
         )
 
-    unlocated = sorted(one.grade for one in query.unlocated)
+    unlocated = sorted([one.grade, one.reason] for one in query.unlocated)
     return _hash([query.text, plain(query.evidence), plain(query.rejected), unlocated])
 
 
@@ -208,12 +221,14 @@ def _facts(one: Observed) -> str:
         name: [seen.reach, seen.ranks.tolist(), seen.judged.tolist(), seen.length]
         for name, seen in one.stages.items()
     }
-    return json.dumps([stages, one.milliseconds, one.notes, one.price], separators=(",", ":"))
+    facts = [stages, one.milliseconds, one.notes, one.price, one.reading]
+    return json.dumps(facts, separators=(",", ":"))
 
 
 def _observed(facts: str) -> Observed | None:
     try:
-        stages, milliseconds, notes, price = json.loads(facts)
+        stages, milliseconds, notes, price, reading = json.loads(facts)
+        name, read = reading or ("", None)
         seen = {
             str(name): StageSeen(
                 int(reach),
@@ -223,6 +238,12 @@ def _observed(facts: str) -> Observed | None:
             )
             for name, (reach, ranks, judged, length) in stages.items()
         }
-        return Observed(seen, float(milliseconds), tuple(map(str, notes)), price)
+        return Observed(
+            seen,
+            float(milliseconds),
+            tuple(map(str, notes)),
+            price,
+            reading=(str(name), read) if name else None,
+        )
     except (ValueError, TypeError, AttributeError):
         return None

@@ -14,8 +14,10 @@ import statistics
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +87,15 @@ class StageRanks:
         return np.array([unjudged(judged, length, k) for judged, length in lines])
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What else is taken from a query's trace while it is there: `of` gives it as JSON holds it. `name` is
+    another one as soon as `of` would give something else for the same trace."""
+
+    name: str
+    of: Callable[[GoldenQuery, Golden, Trace], Any]
+
+
 @dataclass(frozen=True, eq=False)
 class Measured:
     """What a set of golden queries gave under one setting.
@@ -93,7 +104,8 @@ class Measured:
     of each query's search: of the parts in use, its embedding included where the model runs here.
     `prices` (n,) are the US dollars for each query's reranking with nothing cached, NaN where not known;
     `dollars` is what this measuring cost, `due` what it would cost to ask the reranker that was held.
-    `notes` say, with a count, what did not go as set, and which evidence is not in the corpus.
+    `notes` say, with a count, what did not go as set, and which evidence is not in the corpus. `readings`
+    are what a `Reading` gave for each query.
     """
 
     settings: SearchSettings
@@ -105,6 +117,7 @@ class Measured:
     notes: tuple[str, ...]
     prices: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     due: float = 0.0
+    readings: tuple[Any, ...] = ()
 
     def stage(self, name: str) -> StageRanks:
         """The stage of that name. Raises EvaluationError naming those there are."""
@@ -121,6 +134,7 @@ def measure(
     cache: ResultsCache | None = None,
     pay: bool = False,
     at_most: float = math.inf,
+    reading: Reading | None = None,
 ) -> Measured:
     """Search for every query that has evidence, and say where each stage has it.
 
@@ -131,7 +145,7 @@ def measure(
     Raises EvaluationError when two queries have one id or none has evidence.
     """
     one = settings or SearchSettings()
-    return measure_many(corpus, queries, [one], progress, cache, pay, at_most)[0]
+    return measure_many(corpus, queries, [one], progress, cache, pay, at_most, reading=reading)[0]
 
 
 def measure_many(
@@ -143,22 +157,24 @@ def measure_many(
     pay: bool = False,
     at_most: float = math.inf,
     stages: Collection[str] = (),
+    reading: Reading | None = None,
 ) -> list[Measured]:
     """As `measure`, of each setting, in their order. Only the named `stages` are kept in memory, all when
     there are none; `progress` hears of queries, each under all settings, and the money is for all of them."""
     asked = answerable(queries)
-    runner = _Runner(corpus, settings, cache, _Purse(at_most if pay else 0.0))
+    runner = _Runner(corpus, settings, cache, _Purse(at_most if pay else 0.0), reading)
     gathered = [_Gathered(stages) for _ in settings]
     grades: list[NDArray[np.int64]] = []
     lost = 0
-    for number, query in enumerate(asked):
-        if progress:
-            progress(number, len(asked))
-        golden = golden_chunks(corpus, query)
-        grades.append(golden.grades)
-        lost += golden.lost
-        for into, seen in zip(gathered, runner.observe(query, golden), strict=True):
-            into.add(seen)
+    with cache.held() if cache else nullcontext():
+        for number, query in enumerate(asked):
+            if progress:
+                progress(number, len(asked))
+            golden = golden_chunks(corpus, query)
+            grades.append(golden.grades)
+            lost += golden.lost
+            for into, seen in zip(gathered, runner.observe(query, golden), strict=True):
+                into.add(seen)
     if progress:
         progress(len(asked), len(asked))
     said = list(filter(None, [cache.trouble if cache else ""]))
@@ -169,6 +185,22 @@ def measure_many(
         one.measured(chosen, asked, silent, tuple(grades), said)
         for chosen, one in zip(settings, gathered, strict=True)
     ]
+
+
+def is_kept(
+    corpus: Corpus,
+    queries: Sequence[GoldenQuery],
+    settings: SearchSettings,
+    cache: ResultsCache,
+    reading: Reading,
+) -> bool:
+    """Whether `measure` would find all of this in the cache, and search nothing."""
+    setting = settings_key(corpus, settings) if cache.path.exists() else None
+    if setting is None:
+        return False
+    keys = {result_key(setting, query_key(query)) for query in queries if query.answerable}
+    known = cache.get(list(keys))
+    return len(known) == len(keys) and all(_was_read(one, reading) for one in known.values())
 
 
 def answerable(queries: Sequence[GoldenQuery]) -> tuple[GoldenQuery, ...]:
@@ -210,6 +242,7 @@ class _Gathered:
         self._dollars = 0.0
         self._notes: Counter[str] = Counter()
         self._held: list[float] = []
+        self._readings: list[Any] = []
 
     def add(self, seen: Observed) -> None:
         price = math.nan if seen.price is None else seen.price
@@ -217,6 +250,8 @@ class _Gathered:
         self._prices.append(price)
         self._dollars += seen.dollars
         self._notes.update(seen.notes)
+        if seen.reading:
+            self._readings.append(seen.reading[1])
         if seen.held:
             self._held.append(price)
         elif seen.failed:
@@ -269,6 +304,7 @@ class _Gathered:
             (*notes, *said),
             np.array(self._prices),
             due,
+            tuple(self._readings),
         )
 
 
@@ -291,8 +327,10 @@ class _Runner:
         settings: Sequence[SearchSettings],
         cache: ResultsCache | None,
         purse: _Purse,
+        reading: Reading | None,
     ) -> None:
         self.corpus, self.settings, self.cache, self.purse = corpus, settings, cache, purse
+        self._reading = reading
         self._keys = [settings_key(corpus, one) if cache else None for one in settings]
         together: dict[object, list[int]] = defaultdict(list)
         for at, one in enumerate(settings):
@@ -312,7 +350,12 @@ class _Runner:
         name = query_key(query)
         keys = {at: result_key(key, name) for at, key in enumerate(self._keys) if key}
         known = self.cache.get(list(keys.values())) if self.cache else {}
-        found = {at: known[key] for at, key in keys.items() if key in known}
+        found = {
+            at: known[key]
+            for at, key in keys.items()
+            if key in known and _was_read(known[key], self._reading)
+        }
+        fresh = [at for at in range(len(self.settings)) if at not in found]
         rejected = rejected_chunks(self.corpus, query)
         judged = np.union1d(golden.all_positions, rejected)
         for widest, group in self._groups:
@@ -321,14 +364,21 @@ class _Runner:
                 continue
             asking = _Asking(self, query.text, widest)
             for at in missing:
-                found[at] = self._seen(at, asking.under(self.settings[at]), golden, judged)
+                found[at] = self._seen(at, asking.under(self.settings[at]), query, golden, judged)
         if self.cache:
             # One that was not reranked may be next time.
-            fresh = [at for at in keys if keys[at] not in known and not found[at].failed]
-            self.cache.put({keys[at]: found[at] for at in fresh})
+            lasting = [at for at in fresh if at in keys and not found[at].failed]
+            self.cache.put({keys[at]: found[at] for at in lasting})
         return [found[at] for at in range(len(self.settings))]
 
-    def _seen(self, at: int, answer: _Answer, golden: Golden, judged: NDArray[np.int64]) -> Observed:
+    def _seen(
+        self,
+        at: int,
+        answer: _Answer,
+        query: GoldenQuery,
+        golden: Golden,
+        judged: NDArray[np.int64],
+    ) -> Observed:
         trace = answer.trace
         shown = [one for one in trace.stages if one.on and one.unit != "item"]
         names = tuple(one.name for one in shown)
@@ -348,7 +398,11 @@ class _Runner:
         asked = trace.record.reranked if trace.settings.rerank != "none" else None
         failed, held = (asked.failed, asked.held) if asked else ("", False)
         notes = (*trace.notes, answer.note) if answer.note else trace.notes
-        return Observed(stages, answer.milliseconds, notes, answer.price, failed, held, answer.dollars)
+        reading = self._reading
+        read = (reading.name, reading.of(query, golden, trace)) if reading else None
+        return Observed(
+            stages, answer.milliseconds, notes, answer.price, failed, held, answer.dollars, read
+        )
 
     def reranking_time(self, trace: Trace) -> tuple[float, str]:
         """Milliseconds that scoring takes, and a note where that is not known.
@@ -444,6 +498,10 @@ class _Asking:
         if key not in self._prices:
             self._prices[key] = _estimate(self._corpus, self._query, asked, trace.settings, cached=False)
         return self._prices[key]
+
+
+def _was_read(one: Observed, reading: Reading | None) -> bool:
+    return reading is None or (one.reading is not None and one.reading[0] == reading.name)
 
 
 @lru_cache(maxsize=4_096)

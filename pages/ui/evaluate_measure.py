@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from html import escape
 
 import numpy as np
 import streamlit as st
 
-from core.corpus import Corpus
 from core.errors import RankscopeError
-from core.evaluation import EvaluationError, Measured, StageRanks, measure
+from core.evaluation import EvaluationError, Measured, StageRanks
 from core.evaluation.characters import CHARACTER_METRICS
 from core.evaluation.corpora import Telling
-from core.evaluation.coverage import Coverage, measure_coverage
-from core.evaluation.funnel import Funnel, measure_funnel
+from core.evaluation.coverage import Coverage
 from core.evaluation.metrics import METRICS, Metric, metric_at, per_query
+from core.evaluation.outcome import Outcome, evaluate, kept_outcome
 from core.evaluation.results import ResultsCache
 from core.evaluation.statistics import Interval, interval
 from core.explanation import stage_title
@@ -31,21 +29,11 @@ from pages.ui.prices import dollars
 from pages.ui.searching import took
 
 KIND = "measure"
-_COVERED = 5  # results whose characters are counted, as in the published tables
 COLUMNS = (
     "recall@5", "recall@10", "recall@20", "failure@20", "success@10", "mrr@20", "ndcg@10", "map@20",
     "precision@5",
 )  # fmt: skip
 _OFFERED = tuple(f"{name}@{k}" for name in METRICS for k in (1, 3, 5, 10, 20))
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What measuring gave: figures of every stage, and where evidence was lost on the way."""
-
-    measured: Measured
-    funnel: Funnel
-    coverage: Coverage | None  # None where no evidence is located
 
 
 def ready(bench: Bench, what: str) -> bool:
@@ -77,32 +65,25 @@ def begin(bench: Bench, pay: bool = False, at_most: float = 0.0) -> None:
     assert corpus is not None
 
     def call(tell: Telling) -> Outcome:
-        return _measure(bench, corpus, tell, pay, at_most)
+        progress, cache = partial(tell, "Measuring queries"), ResultsCache(bench.collection.folder)
+        return evaluate(corpus, bench.queries, bench.search, progress, cache, pay, at_most)
 
     evaluate_work.begin(bench.collection, KIND, bench.stamp, call)
 
 
-def _measure(bench: Bench, corpus: Corpus, tell: Telling, pay: bool, at_most: float) -> Outcome:
-    measured = measure(
-        corpus, bench.queries, bench.search, partial(tell, "Measuring queries"),
-        ResultsCache(bench.collection.folder), pay, at_most,
-    )  # fmt: skip
-    # What was paid is in the reranker's cache by now, so that nothing has to be paid here.
-    funnel = measure_funnel(
-        corpus, bench.queries, bench.search,
-        progress=partial(tell, "Following the evidence through the stages"),
-    )  # fmt: skip
-    coverage = None
-    if any(query.evidence for query in bench.queries):
-        coverage = measure_coverage(
-            corpus, bench.queries, bench.search, _COVERED, partial(tell, "Counting characters")
-        )
-    return Outcome(measured, funnel, coverage)
+def _kept(bench: Bench) -> Outcome | None:
+    """What was measured of the page as it is, by this program or another, before it was started even."""
+    assert bench.corpus is not None
+    with st.spinner("Looking up what was measured …"):
+        cache = ResultsCache(bench.collection.folder)
+        return kept_outcome(bench.corpus, bench.queries, bench.search, cache)
 
 
 def bar(bench: Bench, verb: str) -> Finished[Outcome] | None:
     """The button that measures, what is under way, and whether the result is that of the page as it is."""
-    found: Finished[Outcome] | None = evaluate_work.finished(bench.collection, KIND)
+    found: Finished[Outcome] | None = evaluate_work.finished_or_kept(
+        bench.collection, KIND, bench.stamp, partial(_kept, bench)
+    )
     current = found is not None and found.stamp == bench.stamp
     busy = evaluate_work.running(bench.collection, KIND)
     if not busy:

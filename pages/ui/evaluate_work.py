@@ -64,6 +64,7 @@ class _Desk:
         self.lock = threading.Lock()
         self.works: dict[tuple[str, str], Work] = {}
         self.finished: dict[tuple[str, str], Finished[Any]] = {}
+        self.looked: dict[tuple[str, str], str] = {}
 
 
 @st.cache_resource(show_spinner=False)
@@ -79,6 +80,21 @@ def work_of(collection: Collection, kind: str) -> Work | None:
 def finished(collection: Collection, kind: str) -> Finished[Any] | None:
     """The latest result of this kind."""
     return _desk().finished.get((str(collection.folder), kind))
+
+
+def finished_or_kept(
+    collection: Collection, kind: str, stamp: str, look: Callable[[], object | None]
+) -> Finished[Any] | None:
+    """The latest result of this kind; where that is not of this stamp, what `look` finds to be kept of it.
+    It looks once: what comes after is begun here."""
+    desk, key = _desk(), (str(collection.folder), kind)
+    found = desk.finished.get(key)
+    if (found and found.stamp == stamp) or running(collection, kind) or desk.looked.get(key) == stamp:
+        return found
+    desk.looked[key] = stamp
+    if (kept := look()) is not None:
+        found = desk.finished[key] = Finished(kept, stamp, 0.0)
+    return found
 
 
 def running(collection: Collection, kind: str) -> bool:

@@ -295,6 +295,25 @@ def test_figures_go_stale_by_name_and_come_back(judged: Collection, open_page: O
     assert table(page)["Kept"][2].startswith("1.000<small>")
 
 
+def test_figures_are_there_again_after_a_restart_and_for_settings_measured_before(
+    judged: Collection, open_page: Open
+) -> None:
+    page = done(tab(open_page(PAGE), "Measure"), judged, "measure")
+    before = table(page)
+    evaluate_work._desk.clear()
+    page = tab(open_page(PAGE), "Measure")
+    assert evaluate_work.work_of(judged, "measure") is None
+    assert "Up to date" in shown_text(page)
+    assert table(page) == before
+    assert "The largest loss is at “Located”: 25.0 %" in shown_text(tab(page, "Funnel"))
+    page.toggle(key="set_two_stage").set_value(False).run()
+    assert "Stale: settings changed" in shown_text(page)
+    page = done(page, judged, "measure")
+    page.toggle(key="set_two_stage").set_value(True).run()
+    assert "Up to date" in shown_text(page)
+    assert table(tab(page, "Measure")) == before
+
+
 def test_a_metric_beyond_what_was_asked_is_a_dash_with_its_reason(
     judged: Collection, open_page: Open
 ) -> None:
