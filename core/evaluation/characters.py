@@ -24,7 +24,7 @@ CHARACTER_METRICS: Mapping[str, Metric] = MappingProxyType(
                 "character_recall",
                 "character recall",
                 "Characters of the golden spans that the first k hold, divided by the length of the "
-                "golden spans.",
+                "golden spans; where those overlap, counted once.",
                 _SOURCE,
             ),
             Metric(
@@ -75,22 +75,21 @@ def character_scores(retrieved: Sequence[Span], references: Sequence[Span]) -> C
     """Recall, precision and IoU of the retrieved spans against one query's references.
 
     Overlap: the union of what the references share with the retrieved spans. Recall divides it by the
-    sum of the references, precision by the sum of the retrieved spans (those of other documents too),
+    union of the references, precision by the sum of the retrieved spans (those of other documents too),
     IoU by that sum and the references' characters that were not retrieved. Nothing retrieved: all 0.
+    The source's code adds references up instead; its sets have none that overlap, judged ones do (a
+    chunk and some words of it), and a search that found all of them would not reach 1.
     Raises EvaluationError when there is no reference or a span is empty.
     """
     _check(references)
     _check(retrieved, required=False)
-    shared = [_shared(one, retrieved) for one in references]
-    overlap = _length(span for spans in shared for span in spans)
-    missed = sum(
-        one.end - one.start - _length(spans) for one, spans in zip(references, shared, strict=True)
-    )
+    wanted = _length(references)
+    overlap = _length(span for one in references for span in _shared(one, retrieved))
     size = sum(one.end - one.start for one in retrieved)
     return CharacterScores(
-        overlap / sum(one.end - one.start for one in references),
+        overlap / wanted,
         overlap / size if size else 0.0,
-        overlap / (size + missed),
+        overlap / (size + wanted - overlap),
     )
 
 

@@ -243,6 +243,12 @@ class TestCharacters:
         found = character_scores(spans, spans)
         assert (found.recall, found.precision, found.iou) == (1, 1, 1)
 
+    def test_words_judged_inside_a_judged_chunk_count_once(self) -> None:
+        chunk, words, other = Span("a", 0, 100), Span("a", 20, 40), Span("a", 200, 300)
+        found = character_scores([chunk], [chunk, words, other])
+        assert (found.recall, found.precision, found.iou) == (0.5, 1, 0.5)
+        assert character_scores([chunk], [words, chunk]).recall == 1
+
     def test_omega_takes_the_chunks_that_touch_and_counts_what_they_repeat_once(self) -> None:
         chunks = [Span("a", 0, 20), Span("a", 15, 35), Span("a", 35, 55), Span("b", 0, 100)]
         assert precision_omega(chunks, [Span("a", 18, 25)]) == 7 / 35
@@ -278,9 +284,9 @@ class TestCharacters:
 
         seen = set(characters(got))
         overlap = len(seen & set(characters(wanted)))
-        missed = sum(at not in seen for at in characters(wanted))
+        missed = len(set(characters(wanted)) - seen)
         found = character_scores(got, wanted)
-        assert found.recall == overlap / len(characters(wanted))
+        assert found.recall == overlap / len(set(characters(wanted)))
         assert found.precision == (overlap / len(characters(got)) if got else 0)
         assert found.iou == overlap / (len(characters(got)) + missed)
         touching = [one for one in got if set(characters([one])) & set(characters(wanted))]
