@@ -279,12 +279,13 @@ def export(
     if form not in ("json", "csv", "trec", "toml", "python"):
         raise typer.BadParameter(f"format {form!r}; choose json, csv, trec, toml or python")
     with errors():
-        if form == "toml":
+        if form in ("toml", "python"):
             store = opened(collection)
-            text = store.settings().replace(search=search_settings(store, changes, settings)).to_toml()
-        elif form == "python":
-            chosen = search_settings(opened(collection), changes, settings)
-            text = exporter.settings_to_python(chosen, collection, query)
+            both = store.settings().replace(search=search_settings(store, changes, settings))
+            if form == "toml":
+                text = both.to_toml()
+            else:
+                text = exporter.settings_to_python(both, collection, query)
         else:
             trace = trace_of(query, collection, changes, settings)
             if form == "trec":

@@ -10,7 +10,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from core.settings import SearchSettings
+from core.settings import Settings
 from core.trace import Stage, Trace
 
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -78,17 +78,16 @@ def trace_to_trec(trace: Trace, stage: str = "kept", query_id: str = "1", run: s
     )
 
 
-def settings_to_python(search: SearchSettings, collection: str, query: str) -> str:
-    """A script that runs the search with `core` alone, on the collection as it is indexed, and prints
-    its passages."""
-    changed = pprint.pformat(search.changed_tables(), width=96, sort_dicts=False)
+def settings_to_python(settings: Settings, collection: str, query: str) -> str:
+    """A script that runs the search with `core` alone and prints its passages: the collection is indexed
+    under these settings, which takes time only when it never was before."""
+    changed = pprint.pformat(settings.changed_tables(), width=96, sort_dicts=False)
     lines = [
-        "from core import SearchSettings, build_corpus, open_collection, search",
+        "from core import Settings, build_corpus, open_collection, search",
         "",
-        f"collection = open_collection({collection!r})",
-        "corpus = build_corpus(collection, collection.settings().index)",
-        f"settings = SearchSettings.from_dict({changed})",
-        f"trace = search(corpus, {query!r}, settings)",
+        f"settings = Settings.from_dict({changed})",
+        f"corpus = build_corpus(open_collection({collection!r}), settings.index)",
+        f"trace = search(corpus, {query!r}, settings.search)",
         "for rank, passage in enumerate(trace.passages, 1):",
         "    print(rank, round(passage.score, 5), corpus.item_names[passage.item], passage.start, passage.end)",
         "    print(trace.text_of(passage))",

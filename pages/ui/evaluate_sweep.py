@@ -338,7 +338,7 @@ def _use_one(bench: Bench, trials: list[Trial]) -> None:
             key="sweep_toml", icon=":material/download:", on_click="ignore",
         )  # fmt: skip
         st.download_button(
-            "Python", lambda: settings_to_python(one.settings.search, bench.collection.name, bench.queries[0].text),
+            "Python", lambda: settings_to_python(one.settings, bench.collection.name, bench.queries[0].text),
             file_name="search.py", mime="text/x-python", key="sweep_python", icon=":material/download:",
             on_click="ignore",
         )  # fmt: skip

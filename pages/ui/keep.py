@@ -33,7 +33,7 @@ def keep_settings(query: str) -> None:
     address = (st.context.url or "").partition("?")[0]
     st.code(address + state.share_link(query, search), language=None, wrap_lines=True)
     st.caption("The same search in Python")
-    st.code(settings_to_python(search, name, query), language="python")
+    st.code(settings_to_python(both, name, query), language="python")
 
 
 def _import(raw: bytes, used: Settings) -> None:

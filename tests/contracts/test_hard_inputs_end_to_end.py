@@ -34,7 +34,14 @@ from core.report.export import (
     trace_to_json,
     trace_to_trec,
 )
-from core.settings import DEFAULT_MODEL, STRATEGIES, ChunkSettings, IndexSettings, SearchSettings
+from core.settings import (
+    DEFAULT_MODEL,
+    STRATEGIES,
+    ChunkSettings,
+    IndexSettings,
+    SearchSettings,
+    Settings,
+)
 from core.trace import Trace
 from core.types import Chunk, Document
 from tests.fakes import HashEmbedder
@@ -721,7 +728,7 @@ def test_own_snippet_runs_with_hostile_names(
     store = create(hostile)
     data = b"The pump in the yard."
     store.add(load(data, "a.txt"), "a.txt", len(data))
-    settings = SearchSettings(k_rrf=3).with_index(f"my.{hostile}", weight=2.0)
+    settings = Settings(search=SearchSettings(k_rrf=3).with_index(f"my.{hostile}", weight=2.0))
     script = settings_to_python(settings, hostile, f"pump {hostile}")
     exec(compile(script, "snippet", "exec"), {})
     assert capsys.readouterr().out.endswith("a.txt 0 21\nThe pump in the yard.\n")

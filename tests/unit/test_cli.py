@@ -13,7 +13,10 @@ from core import collection as collections
 from core import embedding
 from core.cli import app
 from core.collection import open_collection
-from core.settings import DEFAULT_MODEL
+from core.corpus import build_corpus
+from core.pipeline import search
+from core.report.export import settings_to_python
+from core.settings import DEFAULT_MODEL, ChunkSettings, IndexSettings, SearchSettings, Settings
 from tests.fakes import HashEmbedder
 
 
@@ -139,6 +142,24 @@ def test_the_exported_script_finds_the_same(files: Path, capsys: pytest.CaptureF
     printed = capsys.readouterr().out
     for passage in passages:
         assert f"{passage['rank']} {round(passage['score'], 5)} {passage['name']}" in printed
+
+
+def test_the_script_indexes_under_the_settings_it_was_made_of(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of a sweep's winner are not those that the collection is indexed with."""
+    add(files)
+    winner = Settings(
+        IndexSettings(ChunkSettings(strategy="sentences", size=20)), SearchSettings(k_rrf=5, merge=False)
+    )
+    script = settings_to_python(winner, "Mine", "order kit")
+    exec(compile(script, "exported", "exec"), {})
+    corpus = build_corpus(open_collection("Mine"), winner.index)
+    assert corpus.fingerprint != build_corpus(open_collection("Mine"), IndexSettings()).fingerprint
+    best = search(corpus, "order kit", winner.search).passages[0]
+    assert capsys.readouterr().out.startswith(
+        f"1 {round(best.score, 5)} pumps.md {best.start} {best.end}\n"
+    )
 
 
 def test_chunks_shows_sizes_and_stores_nothing(files: Path) -> None:
