@@ -192,7 +192,7 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
 def _columns(trace: Trace, reader: Reader, marks: Marks) -> None:
     steps = strip(trace)
     add_recall(steps, trace, marks)
-    lists = columns(trace, reader, state.lines_shown(), state.trace_before())
+    lists = columns(trace, reader, state.lines_shown(), state.trace_before(), _selected(trace)[0])
     add_marks(lists, trace, marks)
     rank_columns(
         steps,

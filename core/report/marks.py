@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -145,9 +145,8 @@ def add_marks(columns: list[dict[str, Any]], trace: Trace, marks: Marks) -> None
     """Add to each line of `tables.columns` its `mark`, `mark_told`, and `verdict`: the grade that the very
     span of the line's chunk was given (of a passage's best member), None where it was given none."""
     for column in columns:
-        for line, mark, position in zip(
-            column["lines"], *_of_lines(trace, marks, column["name"]), strict=False
-        ):
+        for line in column["lines"]:
+            mark, position = _of_line(trace, marks, column["name"], line["rank"])
             line["verdict"] = None if position is None else marks.verdicts.get(position)
             if mark:
                 line["mark"], line["mark_told"] = mark, _TOLD[mark]
@@ -155,16 +154,16 @@ def add_marks(columns: list[dict[str, Any]], trace: Trace, marks: Marks) -> None
                     line["mark_told"] = "Holds golden evidence of this query"
 
 
-def _of_lines(
-    trace: Trace, marks: Marks, name: str
-) -> tuple[Iterator[Mark | None], Iterator[int | None]]:
+def _of_line(trace: Trace, marks: Marks, name: str, rank: int) -> tuple[Mark | None, int | None]:
+    """The mark of a line, and the chunk of which its verdict tells."""
     stage = trace.stage(name)
     if stage.unit == "passage":
-        return map(marks.of_passage, trace.passages), (one.best for one in trace.passages)
-    positions = stage.ranking.positions.tolist()
+        passage = trace.passages[rank - 1]
+        return marks.of_passage(passage), passage.best
+    position = int(stage.ranking.positions[rank - 1])
     if stage.unit == "item":
-        return map(marks.of_item, positions), (None for _ in positions)
-    return map(marks.of_chunk, positions), iter(positions)
+        return marks.of_item(position), None
+    return marks.of_chunk(position), position
 
 
 def add_recall(strip: list[dict[str, Any]], trace: Trace, marks: Marks) -> None:

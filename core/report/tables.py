@@ -244,9 +244,14 @@ def _unused(trace: Trace, stage: Stage) -> bool:
 
 
 def columns(
-    trace: Trace, reader: Reader, limit: int = 20, before: Trace | None = None
+    trace: Trace,
+    reader: Reader,
+    limit: int = 20,
+    before: Trace | None = None,
+    selected: int | None = None,
 ) -> list[dict[str, Any]]:
-    """A column for items, every index, fused, score fusion and passages, at most `limit` lines each.
+    """A column for items, every index, fused, score fusion and passages, at most `limit` lines each, and
+    one more where the chunk `selected` (a position) is ranked below these.
 
     A line has rank, score (as sorted on), `digits` (the score for display), what `Reader` says of it,
     `parts` of a fusion, `move` (places gained over the stage before) and, when `before` is the trace
@@ -265,7 +270,7 @@ def columns(
             "on": stage.on,
             "note": stage.note,
             "count": len(stage.ranking),
-            "lines": _lines(trace, stage, reader, limit),
+            "lines": _lines(trace, stage, reader, _shown_ranks(trace, stage, limit, selected)),
         }
         if stage.unit != "passage" and stage.name in old:
             _add_was(stage, old[stage.name], column["lines"])
@@ -274,21 +279,39 @@ def columns(
     return made
 
 
-def _lines(trace: Trace, stage: Stage, reader: Reader, limit: int) -> list[dict[str, Any]]:
+def _shown_ranks(trace: Trace, stage: Stage, limit: int, selected: int | None) -> list[int]:
+    """The ranks of a column's lines: the first ones, and that of the selected chunk, its item or passage."""
+    ranks = list(range(1, min(limit, len(stage.ranking)) + 1))
+    if selected is None:
+        return ranks
     if stage.unit == "passage":
+        rank = next((at for at, one in enumerate(trace.passages, 1) if selected in one.members), None)
+    else:
+        at = int(trace.corpus.item_of[selected]) if stage.unit == "item" else selected
+        rank = stage.ranking.rank_of(at)
+    return [*ranks, rank] if rank and rank > limit else ranks
+
+
+def _lines(trace: Trace, stage: Stage, reader: Reader, ranks: Sequence[int]) -> list[dict[str, Any]]:
+    if stage.unit == "passage":
+        found = [(rank, trace.passages[rank - 1]) for rank in ranks]
         return [
             {"rank": rank, "score": one.score, "digits": number(one.score), **reader.passage(trace, one)}
-            for rank, one in enumerate(trace.passages[:limit], 1)
+            for rank, one in found
         ]
     lines = []
-    for hit in stage.ranking.head(limit):
-        described = reader.item(hit.position) if stage.unit == "item" else reader.chunk(hit.position)
-        line = {"rank": hit.rank, "score": hit.score, "digits": number(hit.score), **described}
+    for rank in ranks:
+        position, score = (
+            int(stage.ranking.positions[rank - 1]),
+            float(stage.ranking.scores[rank - 1]),
+        )
+        described = reader.item(position) if stage.unit == "item" else reader.chunk(position)
+        line = {"rank": rank, "score": score, "digits": number(score), **described}
         if stage.ranks is not None and stage.terms is not None:
-            line["parts"] = parts(trace.settings, stage, hit.rank - 1)
-            line["move"] = _move(stage, hit.rank)
+            line["parts"] = parts(trace.settings, stage, rank - 1)
+            line["move"] = _move(stage, rank)
         elif stage.kind == "rerank":
-            line["move"] = (stage.before.rank_of(hit.position) or hit.rank) - hit.rank
+            line["move"] = (stage.before.rank_of(position) or rank) - rank
         lines.append(line)
     return lines
 
@@ -333,8 +356,8 @@ def _move(stage: Stage, rank: int) -> int:
 
 def _add_was(stage: Stage, old: Stage, lines: list[dict[str, Any]]) -> None:
     places = _places(old.ranking)
-    for line, position in zip(lines, stage.ranking.positions[: len(lines)].tolist(), strict=True):
-        was = places.get(position, 0)
+    for line in lines:
+        was = places.get(int(stage.ranking.positions[line["rank"] - 1]), 0)
         if old.on and was != line["rank"]:
             line["was"] = was
 
@@ -350,9 +373,8 @@ def _add_fates(trace: Trace, made: list[dict[str, Any]]) -> None:
     if column is None:
         return
     kept = set(rules.ranking.positions.tolist())
-    for line, position in zip(
-        column["lines"], rules.before.positions[: len(column["lines"])].tolist(), strict=True
-    ):
+    for line in column["lines"]:
+        position = int(rules.before.positions[line["rank"] - 1])
         if position not in kept:
             line["dropped"] = rules.removed.get(position) or f"below the first {rules.limit}: not kept"
 

@@ -272,7 +272,16 @@ function section(column, more) {
   head.append(el("span", "count", column.on ? count.format(column.count) : "off"));
   box.append(head);
   const list = el("ol", "body");
-  column.lines.forEach((line) => list.append(card(line, column)));
+  let above = 0;
+  column.lines.forEach((line) => {
+    // The chunk that is selected stands below the lines that are drawn, under the ranks left out.
+    if (line.rank > above + 1) {
+      const left = above + 2 === line.rank ? `rank ${count.format(above + 1)}` : `ranks ${span(above + 1, line.rank - 1)}`;
+      list.append(el("li", "gap", `⋮ ${left} not drawn`));
+    }
+    list.append(card(line, column));
+    above = line.rank;
+  });
   if (column.note) list.prepend(el("li", "note", column.note));
   if (column.on && !column.lines.length && !column.note) list.append(el("li", "note", "Nothing found."));
   const left = column.count - column.lines.length;

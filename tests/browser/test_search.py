@@ -243,6 +243,34 @@ def test_long_lists_show_twenty_lines_and_more_when_asked(visit: Visit, server: 
     expect(bm25.locator(".more")).to_have_count(0)
 
 
+def test_a_selected_chunk_below_the_lines_drawn_stands_under_a_gap(
+    visit: Visit, server: str, home: Path
+) -> None:
+    texts = {f"note{at}.md": f"Note {at}. A pump{' and a pump' * (at % 7)}.\n" for at in range(60)}
+    make_collection(home, "Gap", texts)
+    page = search(visit, server, "Gap", "pump")
+    bm25, vector = (page.locator(f".column[data-name={name}]") for name in ("bm25", "vector"))
+    expect(bm25.locator(".card")).to_have_count(20)
+    drawn = {card.get_attribute("data-pick") for card in bm25.locator(".card").all()}
+    below = next(
+        card for card in vector.locator(".card").all() if card.get_attribute("data-pick") not in drawn
+    )
+    chosen = below.get_attribute("data-pick")
+    below.click()
+    expect(bm25.locator(".card")).to_have_count(21)
+    last = bm25.locator(".card").last
+    expect(last).to_have_attribute("aria-pressed", "true")
+    expect(last).to_be_in_viewport()
+    assert last.get_attribute("data-pick") == chosen
+    rank = int(last.locator(".rank").inner_text())
+    left = {21: [], 22: ["⋮ rank 21 not drawn"]}.get(rank, [f"⋮ ranks 21–{rank - 1} not drawn"])
+    assert bm25.locator(".gap").all_inner_texts() == left
+    expect(bm25.locator(".more")).to_have_text("Show more (39 left)")
+    last.click()
+    expect(bm25.locator(".card")).to_have_count(20)
+    assert visit.errors == []
+
+
 def test_on_a_phone_the_page_does_not_scroll_sideways(visit: Visit, server: str, bearings: str) -> None:
     visit.page.set_viewport_size({"width": 390, "height": 844})
     page = search(visit, server, bearings, "bearing grease")

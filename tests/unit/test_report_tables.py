@@ -111,6 +111,41 @@ def test_columns_show_what_the_trace_ranks(trace: Trace, reader: Reader) -> None
     assert (joined["start"], joined["end"]) == (trace.passages[0].start, trace.passages[0].end)
 
 
+def test_a_selected_chunk_below_the_lines_drawn_is_the_last_line(trace: Trace, reader: Reader) -> None:
+    last = int(trace.stage("vector").ranking.positions[-1])
+    earlier = replay(trace, trace.settings.with_index("bm25", on=False))
+    made = columns(trace, reader, limit=1, before=earlier, selected=last)
+    plain = {one["name"]: one for one in columns(trace, reader, limit=1, before=earlier)}
+    longer = {one["name"]: one for one in columns(trace, reader, limit=1000, before=earlier)}
+    assert made[2]["name"] == "vector"
+    assert made[2]["lines"][1]["rank"] == len(trace.stage("vector").ranking) > 2
+    added = {}
+    for column in made:
+        first, *rest = column["lines"]
+        assert [first] == plain[column["name"]]["lines"]
+        # The very line of a longer column: with its own rank, sums, fate and earlier rank.
+        assert all(line == longer[column["name"]]["lines"][line["rank"] - 1] for line in rest)
+        added[column["name"]] = len(rest)
+    for name in ("bm25", "vector", "fused", "scored"):
+        assert added[name] == ((trace.stage(name).ranking.rank_of(last) or 0) > 1)
+    item = int(trace.corpus.item_of[last])
+    assert added["items"] == ((trace.stage("items").ranking.rank_of(item) or 0) > 1)
+    holding = [at for at, one in enumerate(trace.passages) if last in one.members]
+    assert added["passages"] == (holding != [] and holding[0] > 0)
+
+
+def test_a_selected_chunk_that_is_drawn_or_ranked_nowhere_adds_no_line(
+    trace: Trace, reader: Reader
+) -> None:
+    first = int(trace.stage("fused").ranking.positions[0])
+    fused = {one["name"]: one["lines"] for one in columns(trace, reader, 3, selected=first)}["fused"]
+    assert [line["rank"] for line in fused] == [1, 2, 3]
+    found = set(trace.stage("bm25").ranking.positions.tolist())
+    absent = next(at for at in range(len(trace.corpus.item_of)) if at not in found)
+    bm25 = {one["name"]: one["lines"] for one in columns(trace, reader, 3, selected=absent)}["bm25"]
+    assert [line["rank"] for line in bm25] == [1, 2, 3]
+
+
 def test_a_convex_combination_shows_weight_and_normalised_score(corpus: Corpus, reader: Reader) -> None:
     minmax = search(corpus, "red pump", SearchSettings(fusion="minmax").with_index("bm25", weight=3.0))
     fused = next(column for column in columns(minmax, reader) if column["name"] == "fused")
