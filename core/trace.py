@@ -154,6 +154,23 @@ class Reranked:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Ruled:
+    """What business rules make of one query's items, by item position.
+
+    `boosts`: the net weight of each item boosted (or buried: negative); `pins`: the rank an item is put
+    at; `hidden`: why an item is taken out; `said`: a sentence for each rule that touched it. `fired` names
+    the rules that hold for the query, `notes` say which of them conflict and how that was settled.
+    """
+
+    boosts: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+    pins: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    hidden: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    said: Mapping[int, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    fired: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Record:
     """What the indexes answered, before any setting that replay can change has cut or weighed it.
