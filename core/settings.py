@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, urlencode
 import tomli_w
 
 from core.errors import SettingsError
+from core.filters import Filter
 from core.text import LANGUAGES, Analyzer
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
@@ -481,8 +482,33 @@ class SearchSettings(_Settings):
         label="Two stages",
         replay="covered",
     )
+    filters: str = setting(
+        "",
+        "Which items take part at all: conditions on their fields, all of which must hold, such as "
+        "year >= 2020; author = Ann, Ben; tags exists. Operators: = and != (one of several values), >= > "
+        "<= < (numbers, dates), ~ (contains), exists, missing; values with such signs in double quotes.",
+        label="Filters",
+    )
     signals: Mapping[str, SignalUse] = _uses(
         SignalUse, "The signals that rank items, by name: on or off, and weight.", "Item signals"
+    )
+    recency_field: str = setting(
+        "",
+        "The date field that ranks items by how recent they are; blank: recency ranks nothing.",
+        label="Recency field",
+    )
+    recency_half_life: float = setting(
+        365.0,
+        "After so many days an item's recency has halved; past seven half-lives it has no rank. Not "
+        "published; our default.",
+        label="Recency half-life",
+        low=0.01,
+        high=100_000.0,
+    )
+    popularity_field: str = setting(
+        "",
+        "The number field that ranks items, the highest first; blank: popularity ranks nothing.",
+        label="Popularity field",
     )
     k_rrf_items: int = setting(
         10,
@@ -686,6 +712,7 @@ class SearchSettings(_Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "filters", str(Filter.parse(self.filters)))
         # A use equal to the default says nothing: without it equal searches have equal fingerprints.
         for name, blank in (("signals", _SIGNAL_USE), ("indexes", _INDEX_USE)):
             uses = {key: use for key, use in sorted(getattr(self, name).items()) if use != blank}
