@@ -1,0 +1,120 @@
+"""One rule: when it holds for a query, and which items it is about."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import lru_cache
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.access import Viewer
+from core.filters import Filter, FilterError
+from core.text import Analyzer
+
+Action = Literal["boost", "bury", "pin", "hide", "only"]
+ACTIONS: tuple[Action, ...] = ("boost", "bury", "pin", "hide", "only")
+
+_WORDS = Analyzer(language="none", stem=False, stop_words=False)
+
+
+class Fields(Protocol):
+    """The items' fields, as far as rules ask them (`core.fields.ItemFields`)."""
+
+    def mask(self, condition: Filter, /) -> NDArray[np.bool_]: ...
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When all that is asked of query, viewer and day holds, `action` is done to the items it is about.
+
+    `value` is the weight of a boost or bury, the rank of a pin (from 1), and nothing to the others.
+    `reading.checked` is what makes rules of what somebody wrote, and knows the limits.
+    """
+
+    name: str
+    action: Action
+    value: float = 0.0
+    on: bool = True
+    query: str = ""
+    pattern: str = ""
+    groups: tuple[str, ...] = ()
+    first_day: date | None = None
+    last_day: date | None = None
+    items: Filter = field(default_factory=Filter)
+    documents: tuple[str, ...] = ()
+
+    def holds(self, query: str, viewer: Viewer | None, today: date) -> bool:
+        """Whether the rule is on and asks for nothing that is not so. Who may see all is in no group."""
+        return (
+            self.on
+            and (self.first_day is None or self.first_day <= today)
+            and (self.last_day is None or today <= self.last_day)
+            and (not self.groups or (viewer is not None and not viewer.groups.isdisjoint(self.groups)))
+            and (not self.query or words_of(self.query) <= words_of(query))
+            and (not self.pattern or matches(self.pattern, query))
+        )
+
+    def about(
+        self, fields: Fields, ids: Sequence[str], named: Callable[[], Mapping[str, Sequence[int]]]
+    ) -> tuple[NDArray[np.int64], str]:
+        """Positions of the items that the rule is about, and a note where that could not be told.
+
+        Documents stand in the order written, others in corpus order. `named` gives the positions by id
+        and by file name, whose capitals do not matter. The note names no document and no field: whoever
+        reads it may be somebody from whom they are hidden.
+        """
+        try:
+            passing = fields.mask(self.items) if self.items else np.ones(len(ids), dtype=bool)
+        except FilterError:
+            return (
+                np.empty(0, np.int64),
+                f"rule {self.name} does nothing: the items here cannot answer its conditions",
+            )
+        if not self.documents:
+            return np.flatnonzero(passing), ""
+        at = named()
+        listed = [position for name in self.documents for position in at.get(even(name), ())]
+        found = np.array(list(dict.fromkeys(listed)), dtype=np.int64)
+        lost = sum(even(name) not in at for name in self.documents)
+        note = (
+            f"rule {self.name}: {lost} of its {len(self.documents)} documents not here" if lost else ""
+        )
+        return found[passing[found]], note
+
+
+def matches(pattern: str, query: str) -> bool:
+    """Whether the whole query is the pattern, where each * stands for any text, none included.
+
+    Capitals and runs of blanks do not matter. The parts between stars are looked for from left to right
+    and never anew, so the time is at most the query's length times the pattern's, whatever they hold.
+    """
+    first, *others = even(pattern).split("*")
+    text = even(query)
+    if not others:
+        return text == first
+    *between, last = others
+    if len(text) < len(first) + len(last) or not (text.startswith(first) and text.endswith(last)):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for part in between:
+        at = text.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
+def even(text: str) -> str:
+    """Of one width, without capitals, with single blanks and none around."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+@lru_cache(maxsize=2048)
+def words_of(text: str) -> frozenset[str]:
+    """The terms of a text, unstemmed: what a rule's `query` and a query are compared by."""
+    return frozenset(_WORDS.tokens_of(text))
