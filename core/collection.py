@@ -13,23 +13,26 @@ import sqlite3
 import threading
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
-from core.database import clear_errors, connect, make_tables, transaction
-from core.documents import document_digest, restored, structure_of
+from core.access import Access, AccessError, parse_access
+from core.database import change_tables, clear_errors, connect, make_tables, transaction
+from core.documents import document_digest, metadata_of, restored, structure_of
 from core.errors import CollectionError, SettingsError
 from core.home import home
 from core.loading import Loaded, safe_name
 from core.settings import Settings
-from core.types import Document, encodable
+from core.types import Document, Metadata, encodable
 
 LONGEST_NAME = 100
-SCHEMA = 1
+SCHEMA = 2
+_REGISTER_SCHEMA = 1
 _DOCUMENTS_KEPT = 64
 
 _TABLES = """
@@ -53,6 +56,16 @@ CREATE INDEX documents_listed ON documents(seq, id, name, title, digest, length,
 CREATE TABLE queries(
     seq INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL, link TEXT NOT NULL, at TEXT NOT NULL,
     summary TEXT NOT NULL);
+"""
+
+# From format 1 to 2; a new file goes the same way. Who may see a document stands in a table of its own: in
+# the document's row, setting it would write the whole text again. No row: everyone.
+_SINCE_1 = """
+CREATE TABLE access(
+    seq INTEGER PRIMARY KEY REFERENCES documents(seq) ON DELETE CASCADE, principals TEXT NOT NULL);
+ALTER TABLE queries ADD COLUMN viewer TEXT NOT NULL DEFAULT '';
+CREATE TABLE fields(name TEXT PRIMARY KEY, kind TEXT NOT NULL);
+INSERT INTO meta VALUES ('facts', '0');
 """
 
 _REGISTER = """
@@ -97,21 +110,31 @@ class AddResult:
 
 @dataclass(frozen=True, slots=True)
 class PastQuery:
-    """A query asked before: `link` holds the settings (`Settings.from_link`), `summary` what it gave."""
+    """A query asked before: `link` holds the settings (`Settings.from_link`), `summary` what it gave,
+    `viewer` who asked."""
 
     text: str
     link: str
     at: str
     summary: Mapping[str, Any]
+    viewer: str = ""
 
 
 class DocumentsOfVersion:
-    """The documents of one version, in the order they were added; texts are read when asked for.
+    """The documents of one version, in the order they were added; texts and metadata are read when asked for.
 
     A document removed since raises CollectionError: a reader never sees half a change.
     """
 
-    def __init__(self, collection: Collection, version: int, rows: Sequence[tuple]) -> None:
+    def __init__(
+        self,
+        collection: Collection,
+        version: int,
+        rows: Sequence[tuple],
+        access: Mapping[int, Access],
+        added: Mapping[str, str],
+    ) -> None:
+        """`access` of the documents that not everyone may see, by number; when each file was `added`."""
         self.version = version
         self._collection = collection
         self._seqs: tuple[int, ...] = tuple(row[0] for row in rows)
@@ -121,6 +144,9 @@ class DocumentsOfVersion:
         self.digests: tuple[str, ...] = tuple(row[4] for row in rows)
         self.lengths: tuple[int, ...] = tuple(row[5] for row in rows)
         self.file_hashes: tuple[str, ...] = tuple(row[6] for row in rows)
+        self.access: tuple[Access, ...] = tuple(map(access.get, self._seqs))
+        self._added = added
+        self._metadata: tuple[Metadata, ...] | None = None
         self._kept: OrderedDict[int, Document] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -148,6 +174,17 @@ class DocumentsOfVersion:
     def __iter__(self) -> Iterator[Document]:
         return (self[position] for position in range(len(self)))
 
+    def metadata(self) -> Sequence[Metadata]:
+        """That of each document, without reading the texts; none of one removed meanwhile."""
+        if self._metadata is None:
+            found = self._collection._all_metadata()
+            self._metadata = tuple(found.get(seq, MappingProxyType({})) for seq in self._seqs)
+        return self._metadata
+
+    def added(self) -> Sequence[str]:
+        """When each document was added, UTC (ISO 8601)."""
+        return tuple(self._added[file_hash] for file_hash in self.file_hashes)
+
 
 class Collection:
     """One collection. Safe to share between threads; other programs may use it at the same time.
@@ -168,7 +205,7 @@ class Collection:
             if not self._path.exists():
                 raise CollectionError(f"collection {self.name!r}: its file {self._path} is missing")
             self._database = connect(self._path)
-            found = self._database.execute("PRAGMA user_version").fetchone()[0]
+            found = _updated(self._database)
         if found != SCHEMA:
             self._database.close()
             raise CollectionError(
@@ -184,24 +221,44 @@ class Collection:
         with self._read() as database:
             return _version(database)
 
-    def add(self, loaded: Loaded, name: str, size: int) -> AddResult:
-        """Keep a file's documents. One whose very bytes are there already changes nothing ("same")."""
+    def add(self, loaded: Loaded, name: str, size: int, access: Access = None) -> AddResult:
+        """Keep a file's documents, for those in `access` to see. One whose very bytes are there already
+        changes nothing ("same")."""
         with self._write() as database:
             if there := _file(database, loaded.file_hash):
                 return AddResult("same", there)
-            return AddResult("added", _insert(database, loaded, name, size))
+            info = _insert(database, loaded, name, size)
+            if access is not None:
+                _set_access(database, {document.id: access for document in loaded.documents})
+            return AddResult("added", info)
 
-    def replace(self, old_file_hash: str, loaded: Loaded, name: str, size: int) -> AddResult:
+    def replace(
+        self,
+        old_file_hash: str,
+        loaded: Loaded,
+        name: str,
+        size: int,
+        access: Access | Literal["kept"] = "kept",
+    ) -> AddResult:
         """Put a file in the place of another, at once for every reader; the new one goes to the end.
 
-        The same bytes may be given again, read in another way.
+        The same bytes may be given again, read in another way. Unless `access` says otherwise, a document
+        of the same id is for whom it was, another for those who might see every document of the old file.
         """
         with self._write() as database:
+            was = _access_of_file(database, old_file_hash)
             self._delete(database, old_file_hash)
             if there := _file(database, loaded.file_hash):
                 _bump(database)
                 return AddResult("same", there)
-            return AddResult("replaced", _insert(database, loaded, name, size))
+            info = _insert(database, loaded, name, size)
+            shared = _shared(was.values())
+            wanted = {
+                document.id: was.get(document.id, shared) if access == "kept" else access
+                for document in loaded.documents
+            }
+            _set_access(database, {one: who for one, who in wanted.items() if who is not None})
+            return AddResult("replaced", info)
 
     def remove(self, file_hash: str) -> None:
         """Remove a file and all its documents."""
@@ -230,7 +287,16 @@ class Collection:
                 "SELECT seq, id, name, title, digest, length, file_hash FROM documents "
                 "INDEXED BY documents_listed ORDER BY seq"
             ).fetchall()
-        return DocumentsOfVersion(self, version, rows)
+            access = dict(database.execute("SELECT seq, principals FROM access").fetchall())
+            added = dict(database.execute("SELECT file_hash, added_at FROM files").fetchall())
+        read = {written: _read_access(written) for written in set(access.values())}
+        limited = {seq: read[written] for seq, written in access.items()}
+        return DocumentsOfVersion(self, version, rows, limited, added)
+
+    def _all_metadata(self) -> dict[int, Metadata]:
+        with self._read() as database:
+            rows = database.execute("SELECT seq, metadata FROM documents").fetchall()
+        return {seq: metadata_of(json.loads(metadata)) for seq, metadata in rows}
 
     def _document(self, seq: int) -> Document | None:
         with self._read() as database:
@@ -247,6 +313,90 @@ class Collection:
             raise CollectionError(
                 f"collection {self.name!r} has no file {file_hash[:12]}; it was removed already: reload"
             )
+
+    # Who may see what
+
+    def set_access(self, document_ids: Sequence[str], access: Access) -> int:
+        """Let only those in `access` see these documents; how many they are.
+
+        Raises CollectionError when one is not there: then none is changed.
+        """
+        wanted = dict.fromkeys(document_ids, access)
+        with self._write() as database:
+            if missing := _set_access(database, wanted):
+                raise CollectionError(
+                    f"collection {self.name!r} has no document {missing!r}; it was removed: reload"
+                )
+            if wanted:
+                _bump(database)
+        return len(wanted)
+
+    def set_access_from_field(self, field: str) -> tuple[int, list[str]]:
+        """Let each document be seen by those whom its metadata field names, as `parse_access` reads it.
+
+        How many were set, and why others stay as they are.
+        """
+        with self._write() as database:
+            rows = database.execute(
+                "SELECT id, name, title, metadata FROM documents ORDER BY seq"
+            ).fetchall()
+            wanted: dict[str, Access] = {}
+            unnamed: list[str] = []
+            problems = []
+            for identity, name, title, metadata in rows:
+                value = json.loads(metadata).get(field, "")
+                written = "; ".join(value) if isinstance(value, list) else value
+                if not isinstance(written, str):
+                    problems.append(f"{title or name}: {field} is {value!r}; users and groups are words")
+                elif not written.strip():
+                    unnamed.append(name)
+                else:
+                    try:
+                        wanted[identity] = parse_access(written)
+                    except AccessError as error:
+                        problems.append(f"{title or name}: {error}")
+            _set_access(database, wanted)
+            if wanted:
+                _bump(database)
+        if unnamed:
+            files = ", ".join(list(dict.fromkeys(unnamed))[:5])
+            lacking = "1 document has" if len(unnamed) == 1 else f"{len(unnamed):,} documents have"
+            problems.append(f"{lacking} no {field}: of {files}")
+        return len(wanted), problems
+
+    # Facts beside the documents that change results
+
+    @property
+    def facts_version(self) -> int:
+        """Grows with every change of the rules and of the kinds of fields."""
+        with self._read() as database:
+            return int(database.execute("SELECT value FROM meta WHERE key='facts'").fetchone()[0])
+
+    def field_kinds(self) -> dict[str, str]:
+        """What somebody said fields are (`core.fields.KINDS`), by name."""
+        with self._read() as database:
+            return dict(database.execute("SELECT name, kind FROM fields ORDER BY name").fetchall())
+
+    def set_field_kind(self, name: str, kind: str | None) -> None:
+        """Say what a field is; None leaves it to its values again."""
+        with self._write() as database:
+            if kind is None:
+                database.execute("DELETE FROM fields WHERE name=?", (name,))
+            else:
+                database.execute("INSERT OR REPLACE INTO fields VALUES (?,?)", (name, kind))
+            _bump(database, "facts")
+
+    def rules_text(self) -> str:
+        """The business rules as they were saved (TOML); blank without any."""
+        with self._read() as database:
+            row = database.execute("SELECT value FROM meta WHERE key='rules'").fetchone()
+        return row[0] if row else ""
+
+    def save_rules(self, text: str) -> None:
+        """Keep the rules' text as it is: who calls has read it."""
+        with self._write() as database:
+            database.execute("INSERT OR REPLACE INTO meta VALUES ('rules', ?)", (encodable(text),))
+            _bump(database, "facts")
 
     # Settings and past queries
 
@@ -267,23 +417,30 @@ class Collection:
         with self._write() as database:
             database.execute("INSERT OR REPLACE INTO meta VALUES ('settings', ?)", (settings.to_toml(),))
 
-    def log_query(self, text: str, link: str, summary: Mapping[str, Any]) -> None:
-        """Remember a query, its settings (`Settings.to_link`) and what it gave (plain values)."""
-        row = (encodable(text), link, _now(), json.dumps(dict(summary)))
+    def log_query(self, text: str, link: str, summary: Mapping[str, Any], viewer: str = "") -> None:
+        """Remember a query, its settings (`Settings.to_link`), what it gave (plain values) and who asked."""
+        row = (encodable(text), link, _now(), json.dumps(dict(summary)), encodable(viewer))
         with self._write() as database:
-            database.execute("INSERT INTO queries(text, link, at, summary) VALUES (?,?,?,?)", row)
+            database.execute(
+                "INSERT INTO queries(text, link, at, summary, viewer) VALUES (?,?,?,?,?)", row
+            )
 
-    def queries(self, limit: int = 50) -> list[PastQuery]:
-        """Past queries, the latest first."""
+    def queries(self, limit: int = 50, viewer: str | None = None) -> list[PastQuery]:
+        """Past queries, the latest first: of all, or only of one viewer."""
         with self._read() as database:
             rows = database.execute(
-                "SELECT text, link, at, summary FROM queries ORDER BY seq DESC LIMIT ?", (limit,)
+                "SELECT text, link, at, summary, viewer FROM queries WHERE ?1 IS NULL OR viewer=?1 "
+                "ORDER BY seq DESC LIMIT ?2",
+                (viewer, limit),
             ).fetchall()
-        return [PastQuery(text, link, at, json.loads(summary)) for text, link, at, summary in rows]
+        return [
+            PastQuery(text, link, at, json.loads(summary), who) for text, link, at, summary, who in rows
+        ]
 
-    def forget_queries(self) -> None:
+    def forget_queries(self, viewer: str | None = None) -> None:
+        """Forget past queries: all, or only those of one viewer."""
         with self._write() as database:
-            database.execute("DELETE FROM queries")
+            database.execute("DELETE FROM queries WHERE ?1 IS NULL OR viewer=?1", (viewer,))
 
     # The database
 
@@ -346,7 +503,7 @@ def create(name: str) -> Collection:
         folder.mkdir(parents=True)
         path = folder / "collection.db"
         with closing(connect(path)) as database, transaction(database):
-            make_tables(database, path, _TABLES, SCHEMA)
+            make_tables(database, path, _TABLES + _SINCE_1, SCHEMA)
         register.execute("INSERT INTO collections VALUES (?,?,?)", (info.id, info.name, info.created_at))
     return open_collection(name)
 
@@ -445,7 +602,7 @@ def _register() -> Iterator[sqlite3.Connection]:
         closing(connect(path)) as database,
         transaction(database),
     ):
-        make_tables(database, path, _REGISTER, SCHEMA)
+        make_tables(database, path, _REGISTER, _REGISTER_SCHEMA)
         yield database
 
 
@@ -477,8 +634,58 @@ def _version(database: sqlite3.Connection) -> int:
     return int(database.execute("SELECT value FROM meta WHERE key='version'").fetchone()[0])
 
 
-def _bump(database: sqlite3.Connection) -> None:
-    database.execute("UPDATE meta SET value=CAST(value AS INTEGER)+1 WHERE key='version'")
+def _bump(database: sqlite3.Connection, counter: str = "version") -> None:
+    database.execute("UPDATE meta SET value=CAST(value AS INTEGER)+1 WHERE key=?", (counter,))
+
+
+def _updated(database: sqlite3.Connection) -> int:
+    """The file's format, after one of an earlier format was brought to this one, whole or not at all."""
+    found = _format(database)
+    if found == 1:
+        with transaction(database):
+            if _format(database) == 1:  # another program may have done it just now
+                change_tables(database, _SINCE_1, SCHEMA)
+        found = _format(database)
+    return found
+
+
+def _format(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _set_access(database: sqlite3.Connection, wanted: Mapping[str, Access]) -> str | None:
+    """Write who may see each document, by id; an id that is not there, before the others are written."""
+    seqs = {}
+    for one in wanted:
+        row = database.execute("SELECT seq FROM documents WHERE id=?", (one,)).fetchone()
+        if not row:
+            return one
+        seqs[one] = row[0]
+    for one, access in wanted.items():
+        if access is None:
+            database.execute("DELETE FROM access WHERE seq=?", (seqs[one],))
+        else:
+            written = json.dumps(sorted(access))
+            database.execute("INSERT OR REPLACE INTO access VALUES (?,?)", (seqs[one], written))
+    return None
+
+
+def _access_of_file(database: sqlite3.Connection, file_hash: str) -> dict[str, Access]:
+    rows = database.execute(
+        "SELECT id, principals FROM documents LEFT JOIN access USING (seq) WHERE file_hash=?",
+        (file_hash,),
+    )
+    return {identity: written and _read_access(written) for identity, written in rows}
+
+
+def _read_access(written: str) -> Access:
+    return frozenset(json.loads(written))
+
+
+def _shared(accesses: Iterable[Access]) -> Access:
+    """Those who may see all of what these are for."""
+    limited = [access for access in accesses if access is not None]
+    return frozenset.intersection(*limited) if limited else None
 
 
 def _file(database: sqlite3.Connection, file_hash: str) -> FileInfo | None:

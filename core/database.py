@@ -57,9 +57,14 @@ def make_tables(
             "RANKSCOPE_HOME to another folder"
         )
     if found == 0:
-        for statement in filter(str.strip, tables.split(";")):
-            database.execute(statement)
-        database.execute(f"PRAGMA user_version={schema}")
+        change_tables(database, tables, schema)
+
+
+def change_tables(database: sqlite3.Connection, statements: str, schema: int) -> None:
+    """Run the statements and say that the file has the format `schema`; within a transaction."""
+    for statement in filter(str.strip, statements.split(";")):
+        database.execute(statement)
+    database.execute(f"PRAGMA user_version={schema}")
 
 
 @contextmanager

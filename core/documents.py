@@ -9,27 +9,42 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from core.types import Document, Heading, Page, Table
+from core.access import Access
+from core.types import Document, Heading, Metadata, Page, Table
 
 
 class Documents(Protocol):
-    """An unchanging sequence of documents with their names, titles and content hashes up front."""
+    """An unchanging sequence of documents with their names, titles, content hashes and who may see them up
+    front."""
 
     ids: tuple[str, ...]
     names: tuple[str, ...]
     titles: tuple[str, ...]
     digests: tuple[str, ...]
+    access: tuple[Access, ...]
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, position: int, /) -> Document: ...
 
+    def metadata(self) -> Sequence[Metadata]:
+        """That of each document, without reading texts."""
+        ...
+
+    def added(self) -> Sequence[str]:
+        """When each was added, UTC (ISO 8601); blank where not known."""
+        ...
+
 
 class ListedDocuments:
-    """Documents held in memory. Raises ValueError when two have the same id."""
+    """Documents held in memory, for everyone to see unless `access` says otherwise of each.
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    Raises ValueError when two have the same id, or `access` is not as long as they are.
+    """
+
+    def __init__(self, documents: Sequence[Document], access: Sequence[Access] | None = None) -> None:
         self._documents = tuple(documents)
+        self.access = (None,) * len(self._documents) if access is None else tuple(access)
         self.ids = tuple(document.id for document in self._documents)
         self.names = tuple(document.name for document in self._documents)
         self.titles = tuple(document.title for document in self._documents)
@@ -37,12 +52,22 @@ class ListedDocuments:
         if len(set(self.ids)) < len(self.ids):
             twice = next(one for one in self.ids if self.ids.count(one) > 1)
             raise ValueError(f"two documents have the id {twice!r}; give each its own")
+        if len(self.access) != len(self._documents):
+            raise ValueError(
+                f"{len(self.access)} access lists for {len(self._documents)} documents; give one for each"
+            )
 
     def __len__(self) -> int:
         return len(self._documents)
 
     def __getitem__(self, position: int) -> Document:
         return self._documents[position]
+
+    def metadata(self) -> Sequence[Metadata]:
+        return tuple(document.metadata for document in self._documents)
+
+    def added(self) -> Sequence[str]:
+        return ("",) * len(self)
 
 
 class ChosenDocuments:
@@ -55,12 +80,21 @@ class ChosenDocuments:
         self.names = tuple(documents.names[at] for at in self._positions)
         self.titles = tuple(documents.titles[at] for at in self._positions)
         self.digests = tuple(documents.digests[at] for at in self._positions)
+        self.access = tuple(documents.access[at] for at in self._positions)
 
     def __len__(self) -> int:
         return len(self._positions)
 
     def __getitem__(self, position: int) -> Document:
         return self._documents[self._positions[position]]
+
+    def metadata(self) -> Sequence[Metadata]:
+        among = self._documents.metadata()
+        return tuple(among[at] for at in self._positions)
+
+    def added(self) -> Sequence[str]:
+        among = self._documents.added()
+        return tuple(among[at] for at in self._positions)
 
 
 def structure_of(document: Document) -> dict[str, list]:
@@ -86,9 +120,14 @@ def restored(
             Table(columns, start, end, tuple((first, last) for first, last in rows))
             for columns, start, end, rows in structure["tables"]
         ),
-        MappingProxyType({key: tuple(v) if isinstance(v, list) else v for key, v in metadata.items()}),
+        metadata_of(metadata),
         tuple((start, end) for start, end in structure["chunks"]),
     )
+
+
+def metadata_of(values: dict[str, Any]) -> Metadata:
+    """Metadata as a document holds it, of what JSON gave back."""
+    return MappingProxyType({key: tuple(v) if isinstance(v, list) else v for key, v in values.items()})
 
 
 def document_digest(document: Document) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 import pytest
 
 from core import collection as collections
+from core.access import Access, parse_access
 from core.collection import (
     Collection,
     create,
@@ -21,6 +24,7 @@ from core.collection import (
     rename,
 )
 from core.database import clear_errors
+from core.documents import ChosenDocuments
 from core.errors import CollectionError, RankscopeError
 from core.home import home
 from core.loading import load
@@ -212,8 +216,205 @@ def test_a_newer_format_is_refused_with_the_reason() -> None:
     made._database.execute("PRAGMA user_version=99")
     made.close()
     collections._open.clear()
-    with pytest.raises(CollectionError, match="'newer' has the format 99, this Rankscope knows 1"):
+    with pytest.raises(CollectionError, match="'newer' has the format 99, this Rankscope knows 2"):
         open_collection("newer")
+
+
+_FORMAT_1 = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO meta VALUES ('version', '7');
+CREATE TABLE files(
+    file_hash TEXT PRIMARY KEY, name TEXT NOT NULL, format TEXT NOT NULL, encoding TEXT,
+    warnings TEXT NOT NULL, pages INTEGER NOT NULL, characters INTEGER NOT NULL,
+    headings INTEGER NOT NULL, documents INTEGER NOT NULL, size INTEGER NOT NULL,
+    added_at TEXT NOT NULL);
+CREATE INDEX files_by_name ON files(name);
+CREATE TABLE documents(
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+    file_hash TEXT NOT NULL REFERENCES files(file_hash) ON DELETE CASCADE,
+    name TEXT NOT NULL, title TEXT NOT NULL, digest TEXT NOT NULL, length INTEGER NOT NULL,
+    structure TEXT NOT NULL, metadata TEXT NOT NULL, text TEXT NOT NULL);
+CREATE INDEX documents_by_file ON documents(file_hash);
+CREATE INDEX documents_listed ON documents(seq, id, name, title, digest, length, file_hash);
+CREATE TABLE queries(
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL, link TEXT NOT NULL, at TEXT NOT NULL,
+    summary TEXT NOT NULL);
+INSERT INTO files VALUES ('f1', 'a.txt', 'plain text', 'utf-8', '[]', 1, 9, 0, 1, 9, '2025-03-01T08:00:00+00:00');
+INSERT INTO documents VALUES (4, 'f1', 'f1', 'a.txt', 'A', 'digest', 9,
+    '{"headings": [], "pages": [], "tables": [], "chunks": []}', '{"year": 2023.0}', 'one pump.');
+INSERT INTO queries VALUES (1, 'pump', 'k=5', '2025-03-02T08:00:00+00:00', '{"passages": 1}');
+"""
+
+
+def test_a_collection_of_the_first_format_is_brought_to_this_one() -> None:
+    made = create("earlier")
+    made.close()
+    collections._open.clear()
+    for path in made.folder.glob("collection.db*"):
+        path.unlink()
+    with closing(sqlite3.connect(made.folder / "collection.db")) as database:
+        database.executescript(_FORMAT_1 + "PRAGMA user_version=1;")
+    opened = open_collection("earlier")
+    documents = opened.documents()
+    assert [document.text for document in documents] == ["one pump."]
+    assert (documents.version, documents.access, documents.metadata()) == (
+        7,
+        (None,),
+        ({"year": 2023.0},),
+    )
+    assert documents.added() == ("2025-03-01T08:00:00+00:00",)
+    assert [(query.text, query.viewer) for query in opened.queries()] == [("pump", "")]
+    assert (opened.field_kinds(), opened.rules_text(), opened.facts_version) == ({}, "", 0)
+    opened.set_access(["f1"], parse_access("finance"))
+    opened.log_query("seal", "", {}, "anna@x.org")
+    opened.close()
+    collections._open.clear()
+    again = open_collection("earlier")  # the second time there is nothing to bring anywhere
+    assert again.documents().access == (frozenset({"group:finance"}),)
+    assert [query.viewer for query in again.queries()] == ["anna@x.org", ""]
+
+
+def test_who_may_see_a_document_is_kept_and_makes_a_new_version() -> None:
+    made = create("limited")
+    loaded = load(b"first", "a.txt")
+    made.add(loaded, "a.txt", 5, access=parse_access("anna@x.org"))
+    put(made, "b.txt", "second")
+    before = made.documents()
+    assert before.access == (frozenset({"user:anna@x.org"}), None)
+    odd = frozenset({'group:sales, "emea"; all', "user:\u00e9@x"})
+    assert made.set_access(before.ids, odd) == 2
+    assert made.documents().access == (odd, odd)
+    assert made.version == before.version + 1
+    assert before.access == (frozenset({"user:anna@x.org"}), None), "a version stays what it was"
+    assert made.set_access(before.ids[:1], None) == 1
+    assert made.set_access(before.ids[1:], frozenset()) == 1
+    assert made.documents().access == (None, frozenset())
+    version = made.version
+    with pytest.raises(CollectionError, match="no document 'gone'"):
+        made.set_access([before.ids[1], "gone"], None)
+    assert made.documents().access == (None, frozenset())
+    assert made.set_access([], None) == 0
+    assert made.version == version
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "after"),
+    [
+        (["finance", "finance"], "kept", "finance"),
+        (["everyone", "everyone"], "kept", "everyone"),
+        (["everyone", "finance, sales"], "kept", "finance, sales"),
+        (["finance, sales", "sales"], "kept", "sales"),
+        (["finance", "sales"], "kept", "nobody"),
+        (["finance", "sales"], None, "everyone"),
+        (["everyone", "everyone"], frozenset({"group:board"}), "board"),
+    ],
+)
+def test_a_replaced_file_is_for_those_who_might_see_all_of_the_old_one(
+    before: list[str], given: Access | Literal["kept"], after: str
+) -> None:
+    made = create("again")
+    old = load(b'{"text": "first"}\n{"text": "second"}\n', "r.jsonl")
+    made.add(old, "r.jsonl", 40)
+    for identity, access in zip(made.documents().ids, before, strict=True):
+        made.set_access([identity], parse_access(access))
+    made.replace(old.file_hash, load(b'{"text": "third"}\n', "r.jsonl"), "r.jsonl", 20, given)
+    assert made.documents().access == (parse_access(after),)
+
+
+def test_a_file_read_anew_keeps_who_may_see_each_record() -> None:
+    made = create("anew")
+    old = load(b'{"text": "first"}\n{"text": "second"}\n', "r.jsonl")
+    made.add(old, "r.jsonl", 40)
+    one, _ = made.documents().ids
+    made.set_access([one], parse_access("board"))
+    made.replace(old.file_hash, old, "r.jsonl", 40)
+    assert made.documents().access == (frozenset({"group:board"}), None)
+
+
+def test_a_removed_document_leaves_no_access_to_the_next() -> None:
+    made = create("gone")
+    loaded = load(b"secret", "a.txt")
+    made.add(loaded, "a.txt", 6, access=frozenset())
+    made.remove(loaded.file_hash)
+    made.add(loaded, "a.txt", 6)
+    assert made.documents().access == (None,)
+
+
+def test_access_from_a_field_of_the_documents() -> None:
+    made = create("field")
+    rows = [
+        '{"text": "a", "readers": "finance, anna@x.org"}',
+        '{"text": "b", "readers": ["group:sales", "bo@x.org"]}',
+        '{"text": "c"}',
+        '{"text": "d", "readers": "team:red"}',
+        '{"text": "e", "readers": 7}',
+        '{"text": "f", "readers": "everyone"}',
+    ]
+    data = "\n".join(rows).encode()
+    made.add(load(data, "r.jsonl"), "r.jsonl", len(data), access=frozenset())
+    count, problems = made.set_access_from_field("readers")
+    assert count == 3
+    assert [access and sorted(access) for access in made.documents().access] == [
+        ["group:finance", "user:anna@x.org"],
+        ["group:sales", "user:bo@x.org"],
+        frozenset(),
+        frozenset(),
+        frozenset(),
+        None,
+    ]
+    assert "'team:red' is neither a user nor a group" in problems[0]
+    assert "readers is 7" in problems[1]
+    assert problems[2] == "1 document has no readers: of r.jsonl"
+    version = made.version
+    assert made.set_access_from_field("owner") == (
+        0,
+        ["6 documents have no owner: of r.jsonl"],
+    )
+    assert made.version == version
+
+
+def test_metadata_is_read_without_texts_and_once() -> None:
+    made = create("facts")
+    rows = b'{"text": "a", "year": 2023, "tags": ["x", "y"]}\n{"text": "b", "year": 2024}\n'
+    made.add(load(rows, "r.jsonl"), "r.jsonl", len(rows))
+    put(made, "b.txt", "plain")
+    documents = made.documents()
+    assert documents.metadata()[:2] == tuple(document.metadata for document in documents)[:2]
+    assert documents.metadata()[0]["tags"] == ("x", "y")
+    assert documents.metadata() is documents.metadata()
+    assert set(documents.added()) == {file.added_at for file in made.files()}
+    part = ChosenDocuments(documents, [1, 2])
+    assert part.metadata() == documents.metadata()[1:]
+    assert part.added() == documents.added()[1:]
+    made.remove(made.files()[1].file_hash)
+    assert part.metadata()[0]["year"] == 2024, "what was read stays"
+
+
+def test_rules_and_kinds_of_fields_have_a_version_of_their_own() -> None:
+    made = create("rules")
+    version = made.version
+    made.save_rules("[[rule]]")
+    made.set_field_kind("year", "number")
+    made.set_field_kind("state", "text")
+    made.set_field_kind("year", "date")
+    assert made.facts_version == 4
+    assert made.rules_text() == "[[rule]]"
+    assert made.field_kinds() == {"state": "text", "year": "date"}
+    made.set_field_kind("year", None)
+    assert made.field_kinds() == {"state": "text"}
+    assert made.version == version
+
+
+def test_each_viewer_has_past_queries_of_their_own() -> None:
+    made = create("asked")
+    for viewer in ("", "anna", "bo", "anna"):
+        made.log_query(f"of {viewer}", "", {}, viewer)
+    assert [query.text for query in made.queries(1, "anna")] == ["of anna"]
+    assert [query.viewer for query in made.queries(viewer="anna")] == ["anna", "anna"]
+    assert [query.viewer for query in made.queries(viewer="")] == [""]
+    assert len(made.queries()) == 4
+    made.forget_queries("anna")
+    assert [query.viewer for query in made.queries()] == ["bo", ""]
 
 
 def test_a_damaged_database_is_named() -> None:
