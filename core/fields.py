@@ -1,6 +1,6 @@
 """The fields of items as typed columns: what filters, facets and signals of items read.
 
-A field's kind is what the person says, or else what all its values are (`kind_of`).
+A field's kind is what a person says, or else what all its values are (`kind_of`).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def parse_date(text: str) -> date | None:
 def kind_of(values: Iterable[Value]) -> str:
     """The kind of a field that holds these values: the narrowest that all of them are of.
 
-    Blank values say nothing. Texts beside lists are lists too, of one value or of several with commas.
+    Blank values say nothing. Texts beside lists are lists of one.
     """
     filled = [value for value in values if _is_filled(value)]
     if not filled:
@@ -234,9 +234,11 @@ class ItemFields:
 
     def _texts(self, name: str) -> tuple[tuple[str, ...], ...]:
         kind = self.kind(name)
+        # "Smith, John" beside lists of authors is one; where a person says that texts are lists, they are.
+        cut = kind == "list" and self._kinds.get(name) == kind
         texts: list[tuple[str, ...]] = [()] * len(self._files)
         for at, value in self._filled()[name].items():
-            texts[at] = _shown(kind, value)
+            texts[at] = listed(value) if cut and isinstance(value, str) else _shown(kind, value)
         return tuple(texts)
 
     def _holders(self, name: str) -> dict[str, NDArray[np.int64]]:
@@ -324,9 +326,8 @@ def _written(value: Value) -> str:
 
 def _shown(kind: str, value: Value) -> tuple[str, ...]:
     """A value as the texts that facets show and filters look for."""
-    if kind == "list":
-        parts = value if isinstance(value, tuple) else listed(_written(value))
-        return tuple(part for part in parts if part.strip())
+    if kind == "list" and isinstance(value, tuple):
+        return tuple(part for part in value if part.strip())
     if kind == "date" and (days := _as_days(value)) is not None:
         return ((_EPOCH + timedelta(days)).isoformat(),)
     if kind == "yes/no" and (truth := _as_truth(value)) is not None:

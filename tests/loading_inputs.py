@@ -124,7 +124,23 @@ def xlsx() -> bytes:
     return buffer.getvalue()
 
 
-def epub(chapters: Mapping[str, str], spine: Sequence[str], title: str = "Canal book") -> bytes:
+def with_part(data: bytes, name: str, content: str) -> bytes:
+    """An archive with one more part."""
+    buffer = io.BytesIO(data)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def core_properties(**texts: str) -> str:
+    """The part docProps/core.xml; every element in one namespace, since only local names are read."""
+    inner = "".join(f"<p:{name}>{text}</p:{name}>" for name, text in texts.items())
+    return f'<p:coreProperties xmlns:p="urn:core">{inner}</p:coreProperties>'
+
+
+def epub(
+    chapters: Mapping[str, str], spine: Sequence[str], title: str = "Canal book", more: str = ""
+) -> bytes:
     """An EPUB whose table of contents is item "nav"; chapters are stored in the order given."""
     items = "".join(
         f'<item id="{key}" href="{key}.xhtml" media-type="application/xhtml+xml"'
@@ -137,7 +153,7 @@ def epub(chapters: Mapping[str, str], spine: Sequence[str], title: str = "Canal 
             "mimetype": "application/epub+zip",
             "META-INF/container.xml": '<container><rootfiles><rootfile full-path="book/book.opf"/>'
             "</rootfiles></container>",
-            "book/book.opf": f"<package><metadata><title>{title}</title></metadata>"
+            "book/book.opf": f"<package><metadata><title>{title}</title>{more}</metadata>"
             f"<manifest>{items}</manifest><spine>{order}</spine></package>",
             **{f"book/{key}.xhtml": content for key, content in chapters.items()},
         }
@@ -145,9 +161,12 @@ def epub(chapters: Mapping[str, str], spine: Sequence[str], title: str = "Canal 
 
 
 def pdf(
-    pages: Sequence[Sequence[tuple[float, float, str]]], outline: Sequence[tuple[str, int]] = ()
+    pages: Sequence[Sequence[tuple[float, float, str]]],
+    outline: Sequence[tuple[str, int]] = (),
+    info: Mapping[str, str] | None = None,
 ) -> bytes:
-    """A PDF in Helvetica 10: each page a list of (x, y, text); `outline` of (title, page index)."""
+    """A PDF in Helvetica 10: each page a list of (x, y, text); `outline` of (title, page index); `info`
+    what the document information says."""
     objects: list[bytes] = []
 
     def add(content: str | bytes) -> int:
@@ -179,6 +198,11 @@ def pdf(
             after = f"/Next {here + 1} 0 R" if index + 1 < len(outline) else ""
             before = f"/Prev {here - 1} 0 R" if index else ""
             add(f"<</Title({title})/Parent {root} 0 R/Dest[{kids[page_index]} 0 R/Fit]{after}{before}>>")
+    told = ""
+    if info:
+        told = (
+            f"/Info {add('<<' + ''.join(f'/{key}({value})' for key, value in info.items()) + '>>')} 0 R"
+        )
     objects[0] = f"<</Type/Catalog/Pages 2 0 R{f'/Outlines {root} 0 R' if outline else ''}>>".encode()
     out = b"%PDF-1.4\n"
     places = []
@@ -188,7 +212,8 @@ def pdf(
     start = len(out)
     table = b"".join(b"%010d 00000 n \n" % place for place in places)
     out += b"xref\n0 %d\n0000000000 65535 f \n%s" % (len(objects) + 1, table)
-    return out + b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, start)
+    trailer = b"trailer<</Size %d/Root 1 0 R%s>>" % (len(objects) + 1, told.encode())
+    return out + trailer + b"\nstartxref\n%d\n%%%%EOF" % start
 
 
 # One page that says "Sealed words VAULT-7."; the first opens with open-sesame, the second with "".

@@ -14,6 +14,7 @@ from core.errors import LoadError
 from core.loading.draft import Draft, Reading
 from core.loading.options import Limits
 from core.loading.package import Package, local
+from core.loading.properties import of_office
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _SILENT = frozenset(
@@ -216,4 +217,4 @@ def read_docx(data: bytes, limits: Limits) -> Reading:
     paged = next(root.iter(f"{_W}lastRenderedPageBreak"), None) is not None
     writer = _Writer(_Styles(package.xml(styles) if styles else None), notes, paged)
     writer.body(root)
-    return Reading([writer.draft.finish()])
+    return Reading([writer.draft.finish(metadata=of_office(package))])

@@ -8,6 +8,7 @@ from core.loading.draft import Draft, Reading
 from core.loading.html import HtmlWriter, decode_markup
 from core.loading.options import Limits
 from core.loading.package import Package, local, resolve
+from core.loading.properties import of_book
 
 _ENCRYPTION = "META-INF/encryption.xml"
 _PAGES = ("application/xhtml+xml", "text/html")
@@ -40,7 +41,8 @@ def read_epub(data: bytes, limits: Limits) -> Reading:
         markup = decode_markup(package.read(name), None)[0]
         _write_chapter(draft, markup, title)
     warnings = [f"{missing} chapters that the book lists are missing from the file"] if missing else []
-    return Reading([draft.finish(title)], warnings=warnings)
+    described = next((e for e in root if local(e) == "metadata"), ())
+    return Reading([draft.finish(title, of_book(described))], warnings=warnings)
 
 
 def _write_chapter(draft: Draft, markup: str, book_title: str) -> None:

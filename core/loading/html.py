@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 
 from core.loading.clean import one_line
 from core.loading.draft import Draft, Reading
+from core.loading.properties import of_markup
 from core.loading.text import decode
 
 # fmt: off
@@ -40,7 +41,8 @@ _MOST_COLUMNS = 300  # past these a cell covers one only: a few bytes must not a
 
 
 class HtmlWriter(HTMLParser):
-    """Writes pages into a draft; `page_title` is the <title> of the last one.
+    """Writes pages into a draft; `page_title` is the <title> of the last one, `described` the (name,
+    content) of all meta tags and the language that a page states.
 
     With `only_main`, text outside <main> is left out and counted in `left_out`.
     """
@@ -49,6 +51,7 @@ class HtmlWriter(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.draft = draft
         self.page_title = ""
+        self.described: list[tuple[str, str]] = []
         self.left_out = 0
         self.wrote = False
         self.wrote_heading = False
@@ -74,12 +77,17 @@ class HtmlWriter(HTMLParser):
             self._skip = (tag, 1)
         elif tag == "title":
             self._in_title, self.page_title = True, ""
+        elif tag == "meta":
+            name = values.get("name") or values.get("property") or values.get("http-equiv") or ""
+            self.described.append((name.lower(), values.get("content") or ""))
         elif tag == "br":
             self._inline.append(_BREAK)
         elif tag in _HEADINGS:
             self._flush()
             self._heading = _HEADINGS[tag]
         elif tag in _BLOCKS:
+            if tag == "html":
+                self.described.append(("language", values.get("lang") or values.get("xml:lang") or ""))
             self._flush()
             self._open_block(tag, values)
 
@@ -268,7 +276,8 @@ def read_html(data: bytes, encoding: str | None) -> Reading:
     parsed = writer.draft.finish()
     # "Leave and pay | Example intranet" holds the site's name: the page's own heading says it better.
     title = parsed.title if parsed.title in one_line(writer.page_title) else one_line(writer.page_title)
-    return Reading([replace(parsed, title=title or one_line(writer.page_title))], name, warnings)
+    title = title or one_line(writer.page_title)
+    return Reading([replace(parsed, title=title, metadata=of_markup(writer.described))], name, warnings)
 
 
 def _write(markup: str, only_main: bool) -> HtmlWriter:

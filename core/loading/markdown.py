@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from core.fields import listed
 from core.loading.clean import clean, one_line
 from core.loading.draft import Parsed, Reading, Value
+from core.loading.properties import LISTS, NAMES
 from core.loading.text import decode, dropped
 from core.types import Heading, Table
 
@@ -20,6 +22,7 @@ _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _MARKUP = re.compile(r"(\*\*|__|~~|`+)(?=\S)(.+?)(?<=\S)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=\S)([^*]+?)(?<=\S)\*(?![\w*])")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_KNOWN = frozenset((*NAMES, *LISTS, "title"))
 _LONGEST_TITLE = (
     1000  # characters: the patterns above take quadratic time on a text of nothing but marks
 )
@@ -79,7 +82,8 @@ def _structure(text: str) -> tuple[list[Heading], list[Table]]:
                 headings.append(Heading(len(atx[1]), title, start, end))
             previous = ""
         elif "|" in previous and _is_table_rule(line):
-            columns, table_start, table_end, rows = previous.strip(), previous_start, end, []
+            columns, table_end, rows = previous.strip(), end, []
+            table_start = previous_start + previous.index(columns)
             previous = ""
         elif setext:
             level = 1 if setext[1][0] == "=" else 2
@@ -116,7 +120,8 @@ def _plain(title: str) -> str:
 def _front_matter(text: str) -> tuple[dict[str, Value], str]:
     """Fields of a leading block between two lines of dashes, and the text after it.
 
-    Read are `name: value`, `name: [a, b]` and lists of `- item` lines. A block with any other line
+    Read are `name: value`, `name: [a, b]` and lists of `- item` lines. Names that files of every format
+    have are in small letters, keywords and tags are lists however they are written. A block with any other line
     is no front matter (a text may well begin with a rule) and stays in the text.
     """
     block = _FRONT_MATTER.match(text)
@@ -128,7 +133,9 @@ def _front_matter(text: str) -> tuple[dict[str, Value], str]:
         field = _FIELD.match(line)
         if field:
             name = field[1].strip()
-            fields[name] = _value(field[2] or "")
+            name = name.lower() if name.lower() in _KNOWN else name
+            value = _value(field[2] or "")
+            fields[name] = listed(value) if name in LISTS and isinstance(value, str) else value
         elif name and line.strip().startswith("- "):
             known = fields[name]
             fields[name] = (*(known if isinstance(known, tuple) else ()), _unquoted(line.strip()[2:]))
@@ -136,7 +143,9 @@ def _front_matter(text: str) -> tuple[dict[str, Value], str]:
             return {}, text
     if not fields:
         return {}, text
-    return {key: value for key, value in fields.items() if value != ""}, text[block.end() :].lstrip("\n")
+    return {key: value for key, value in fields.items() if value not in ("", ())}, text[
+        block.end() :
+    ].lstrip("\n")
 
 
 def _value(written: str) -> Value:

@@ -9,6 +9,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -16,8 +17,9 @@ from typing import Any
 
 from core.errors import LimitError, LoadError, PasswordNeeded
 from core.loading.clean import clean, one_line
-from core.loading.draft import Parsed, Reading
+from core.loading.draft import Parsed, Reading, Value
 from core.loading.options import Limits
+from core.loading.properties import of_pdf
 from core.types import Heading, Page
 
 _LOCK = threading.Lock()
@@ -73,7 +75,8 @@ def read_pdf(data: bytes, password: str | None, limits: Limits) -> Reading:
                 )
             labels = [pdf.get_page_label(i) or str(i + 1) for i in range(len(pdf))]
             outline = _outline(pdf)
-            title = pdf.get_metadata_value("Title").strip()
+            told = pdf.get_metadata_dict(skip_empty=True)
+            title = told.get("Title", "").strip()
             pages, unread = [], 0
             for index in range(len(pdf)):
                 try:
@@ -83,7 +86,8 @@ def read_pdf(data: bytes, password: str | None, limits: Limits) -> Reading:
                     unread += 1
         finally:
             pdf.close()
-    return _assemble(pages, labels, outline, "" if _NO_TITLE.fullmatch(title) else title, unread)
+    title = "" if _NO_TITLE.fullmatch(title) else title
+    return _assemble(pages, labels, outline, title, of_pdf(told), unread)
 
 
 def _assemble(
@@ -91,6 +95,7 @@ def _assemble(
     labels: list[str],
     outline: list[tuple[int, str, int]],
     title: str,
+    metadata: Mapping[str, Value],
     unread: int,
 ) -> Reading:
     empty = sum(not lines for lines in pages)
@@ -126,6 +131,7 @@ def _assemble(
                 one_line(title),
                 _headings(text, starts, outline),
                 tuple(Page(label, start) for label, start in zip(labels, starts, strict=True)),
+                metadata=metadata,
             )
         ],
         warnings=warnings,

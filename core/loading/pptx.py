@@ -14,6 +14,7 @@ from core.loading.clean import one_line
 from core.loading.draft import Draft, Reading
 from core.loading.options import Limits
 from core.loading.package import Package, local, relationship_id
+from core.loading.properties import of_office
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _TITLES = ("title", "ctrTitle")
@@ -49,7 +50,7 @@ def read_pptx(data: bytes, limits: Limits) -> Reading:
             if any(text.strip() for text in spoken):
                 draft.paragraph("Notes: " + "\n".join(spoken))
     warnings = [f"hidden slides are included: {', '.join(hidden)}"] if hidden else []
-    return Reading([draft.finish(title)], warnings=warnings)
+    return Reading([draft.finish(title, of_office(package))], warnings=warnings)
 
 
 def _shapes(parent: Element) -> Iterator[Element]:

@@ -9,6 +9,7 @@ from typing import Any
 from core.loading.draft import Draft, Reading
 from core.loading.options import Limits
 from core.loading.package import Package
+from core.loading.properties import of_office
 
 
 def read_xlsx(data: bytes, limits: Limits) -> Reading:
@@ -46,7 +47,7 @@ def read_xlsx(data: bytes, limits: Limits) -> Reading:
     warnings = [f"hidden sheets are included: {', '.join(hidden)}"] if hidden else []
     if unsolved:
         warnings.append(f"{unsolved} formulas have no stored result and are shown as formulas")
-    return Reading([draft.finish(values.properties.title or "")], warnings=warnings)
+    return Reading([draft.finish(values.properties.title or "", of_office(package))], warnings=warnings)
 
 
 def _write(draft: Draft, rows: list[list[str]]) -> None:

@@ -238,6 +238,13 @@ def test_markdown_tables_know_their_columns_and_rows() -> None:
     assert document.columns_of(table.rows[1][0], table.rows[1][1]) == "| part | bar |"
 
 
+def test_a_markdown_table_that_is_moved_in_begins_at_its_first_sign() -> None:
+    document = load(b"Text.\n\n  a | b |\n|---|---|\n| 1 | 2 |", "m.md").documents[0]
+    (table,) = document.tables
+    assert document.text[table.start :].startswith(table.columns + "\n|---|---|")
+    assert table.columns == "a | b |"
+
+
 def test_markdown_is_stored_letter_by_letter() -> None:
     text = "It costs $119.6 ~ $120, *not* :red[x] <b> &amp; \\* `y`."
     assert text_of(text.encode(), "m.md") == text
