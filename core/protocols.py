@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -37,6 +38,66 @@ class Index(Protocol):
     def search(self, query_text: str, k: int = 1, allowed: Positions | None = None) -> Ranking: ...
 
     def __len__(self) -> int: ...
+
+
+class Fields(Protocol):
+    """What is known of items besides their texts: columns over all of them, by the field's name.
+
+    Each raises FilterError, naming those there are, for a field that no item has.
+    """
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    def kind(self, name: str) -> str: ...
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Shape (n_items,), NaN where there is none."""
+        ...
+
+    def dates(self, name: str) -> NDArray[np.float64]:
+        """Days since 1970-01-01, shape (n_items,), NaN where there is none."""
+        ...
+
+    def texts(self, name: str) -> Sequence[tuple[str, ...]]:
+        """Each item's values as texts; none for an item without any."""
+        ...
+
+
+class Day(Protocol):
+    """The day that ages are counted from: a signal that asks the clock could not be repeated."""
+
+    @property
+    def today(self) -> date: ...
+
+
+class Items(Protocol):
+    """What a signal may ask of the items that it ranks, in their order: a `Corpus`."""
+
+    item_ids: tuple[str, ...]
+    item_names: tuple[str, ...]
+    item_titles: tuple[str, ...]
+
+    @property
+    def fields(self) -> Fields: ...
+
+    @property
+    def first_stage(self) -> Day: ...
+
+    def document(self, item: int) -> Document: ...
+
+
+@runtime_checkable
+class Signal(Protocol):
+    """Ranks items for a query: positions are item positions, an item with nothing to say for it has no rank.
+
+    One object serves all corpora and threads, each call with the items that the viewer may see. It may have
+    `why(query, item, items)`, a sentence on an item that it ranks. What it raises costs its own list only.
+    """
+
+    name: str
+
+    def rank(self, query: str, items: Items) -> Ranking: ...
 
 
 @runtime_checkable

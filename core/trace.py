@@ -6,7 +6,7 @@ is the place, from 1. `Hit` objects are made only when somebody reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
@@ -170,14 +170,29 @@ class Ruled:
     fired: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def among(self, passing: NDArray[np.bool_] | None) -> Ruled:
+        """Of the items marked in `passing` (n_items,) only; of all where it is None."""
+        if passing is None:
+            return self
+        parts = (
+            {item: one for item, one in part.items() if passing[item]}
+            for part in (self.boosts, self.pins, self.hidden, self.said)
+        )
+        return Ruled(*map(MappingProxyType, parts), self.fired, self.notes)  # type: ignore[arg-type]
+
+
+NO_RULES = Ruled()
+
 
 @dataclass(frozen=True, eq=False)
 class Record:
     """What the indexes answered, before any setting that replay can change has cut or weighed it.
 
-    `signals` rank items, uncut. `searches` rank chunks: uncut where `depths[name]` is None, else the
-    best `depths[name]`. `covered` (n_items,) marks the items inside which the searches are uncut;
-    None: all. `reranked` is there when a reranker was asked.
+    `signals` rank items, uncut, those that a rule hides included. `searches` rank chunks: uncut where
+    `depths[name]` is None, else the best `depths[name]`. `covered` (n_items,) marks the items inside which
+    the searches are uncut; None: all. `passing` (n_items,) marks those that the filters let pass, the only
+    ones that anything here ranks or rules; None: all. `said` has what a signal tells of its ranking, `whys`
+    what gives a sentence on one item. `reranked` is there when a reranker was asked.
     """
 
     query: str
@@ -189,6 +204,10 @@ class Record:
     milliseconds: Mapping[str, float]
     notes: tuple[str, ...] = ()
     reranked: Reranked | None = None
+    passing: NDArray[np.bool_] | None = None
+    ruled: Ruled = field(default_factory=lambda: NO_RULES)
+    said: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    whys: Mapping[str, Callable[[int], str]] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,9 +215,9 @@ class Stage:
     """One step: `ranking` is what it passes on, made from the stages named in `inputs`.
 
     `ranks` int64 and `terms` float64, both (len(ranking), len(inputs)), say for a fusion at which
-    rank each input holds a line (0: not at all) and what it adds. `before` is the ranking ahead of
-    the cut to `limit`. `removed` tells for what reason a rule took a position out. A stage that is
-    off keeps its place with an empty ranking and a `note`.
+    rank each input holds a line (0: not at all) and what it adds; where rules put lines in another order
+    there are `ranks` alone. `before` is the ranking ahead of the cut to `limit`. `removed` tells for what
+    reason a rule took a position out. A stage that is off keeps its place with an empty ranking and a `note`.
     """
 
     name: str
@@ -280,12 +299,29 @@ class Trace:
         for stage in self.stages:
             _check_stage(stage, known)
             known.add(stage.name)
+            self._check_items(stage)
         kept = set(self.stage("kept").ranking.positions.tolist())
         members = [member for passage in self.passages for member in passage.members]
         _require(len(members) == len(set(members)) and set(members) == kept, "passages", "loses a chunk")
         for passage in self.passages:
             items = {int(self.corpus.item_of[member]) for member in passage.members}
             _require(items == {passage.item}, "passages", "mixes items")
+
+    def _check_items(self, stage: Stage) -> None:
+        """Nothing of an item that the filters keep out, or that a rule hides, is ranked anywhere."""
+        if stage.unit == "passage":
+            return
+        items = stage.ranking.positions
+        if stage.unit == "chunk":
+            items = self.corpus.item_of[items]
+        if self.record.passing is not None:
+            kept_out = not self.record.passing[items].all()
+            _require(not kept_out, stage.name, "ranks what the filters keep out")
+        hidden = self.stage("items").removed
+        _require(not (hidden and np.isin(items, list(hidden)).any()), stage.name, "ranks what is hidden")
+        if stage.name == "items" and stage.kind == "rule":
+            places = 1 / np.arange(1, len(items) + 1)
+            _require(np.array_equal(stage.ranking.scores, places), stage.name, "scores are not 1/rank")
 
 
 def _check_stage(stage: Stage, known: set[str]) -> None:

@@ -11,38 +11,40 @@ from collections.abc import Collection as Among
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from core.behaviour.events import Event
+from core.rules import Rules
 
 if TYPE_CHECKING:
     from core.collection import Collection
-    from core.rules import Rules
 
 _NO_KINDS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class FirstStage:
-    """`events` are what people did, oldest first; `kinds` what somebody said metadata fields are (`core.fields.KINDS`);
-    `today` is the day from which ages and the dates of rules are counted."""
+    """`events` are what people did; `kinds` what somebody said metadata fields are (`core.fields.KINDS`);
+    `today` is the day from which ages are counted, and on which rules hold or do not."""
 
-    rules: Rules | None = None
+    rules: Rules = Rules.empty
     events: tuple[Event, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=lambda: _NO_KINDS)
     today: date = field(default_factory=date.today)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Sixteen hex digits, equal where the same query ranks items alike; blank when there is nothing.
 
-        The day counts where events fade or rules have dates.
+        The day counts where events fade or rules have dates. It also counts for recency, whose field the
+        search settings name: who keeps results of a search by recency keeps the day with them.
         """
-        rules = self.rules.fingerprint if self.rules else ""
+        rules = self.rules.fingerprint
         if not (rules or self.events or self.kinds):
             return ""
-        dated = bool(self.events) or bool(self.rules and self.rules.dated)
+        dated = bool(self.events) or self.rules.dated
         facts = [rules, sorted(self.kinds.items()), self.today.isoformat() if dated else ""]
         digest = hashlib.sha256(json.dumps(facts).encode())
         for event in self.events:
@@ -56,9 +58,9 @@ class FirstStage:
 
 
 def first_stage_of(collection: Collection, today: date | None = None) -> FirstStage:
-    """That of a collection as it is now."""
+    """That of a collection as it is now. Raises RulesError where its rules cannot be read: to search as if it
+    had none would show what they hide."""
     from core.behaviour.store import Behaviour
-    from core.rules import Rules
 
     return FirstStage(
         Rules.from_toml(collection.rules_text()),

@@ -1,0 +1,82 @@
+"""Signals that rank items by what is known of them, whatever the query: how new, how popular they are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.protocols import Items
+from core.trace import Ranking
+
+OLDEST = 7
+"""Half-lives after which an item is not ranked any more: under a hundredth of a new one's score."""
+
+_EPOCH = date(1970, 1, 1)
+
+
+def day_number(day: date) -> int:
+    """Days since 1970-01-01, as `ItemFields.dates` counts them."""
+    return (day - _EPOCH).days
+
+
+def recency(dates: NDArray[np.float64], today: date, half_life: float) -> Ranking:
+    """Items by 2^(−age / half_life), `dates` (n_items,) in days since 1970-01-01, NaN where there is none.
+
+    An item without a date, or older than `OLDEST` half-lives (days), has no rank; a date to come counts as
+    today's.
+    """
+    ages = np.maximum(day_number(today) - dates, 0.0)
+    found = np.flatnonzero(ages <= OLDEST * half_life)  # NaN is not
+    return Ranking.order(found, np.exp2(-ages[found] / half_life))
+
+
+def to_come(dates: NDArray[np.float64], today: date) -> int:
+    """How many of the dates lie after today."""
+    return int((np.floor(dates) > day_number(today)).sum())
+
+
+def popularity(numbers: NDArray[np.float64]) -> Ranking:
+    """Items by falling number, shape (n_items,); those without one (NaN, infinite) have no rank."""
+    found = np.flatnonzero(np.isfinite(numbers))
+    return Ranking.order(found, numbers[found])
+
+
+@dataclass(frozen=True)
+class Recency:
+    """The signal of a date field; `half_life` in days."""
+
+    field: str
+    half_life: float
+    name = "recency"
+
+    def rank(self, query: str, items: Items) -> Ranking:
+        return recency(items.fields.dates(self.field), items.first_stage.today, self.half_life)
+
+    def notes(self, items: Items) -> tuple[str, ...]:
+        """What should be known of the ranking."""
+        late = to_come(items.fields.dates(self.field), items.first_stage.today)
+        return (f"{late:,} dates in {self.field} are yet to come: they count as today",) if late else ()
+
+    def why(self, query: str, item: int, items: Items) -> str:
+        days = float(items.fields.dates(self.field)[item])
+        age = max(day_number(items.first_stage.today) - days, 0.0)
+        day = _EPOCH + timedelta(days=math.floor(days))
+        return f"{self.field} {day}: 2^(−{age:.0f}/{self.half_life:g}) = {2 ** (-age / self.half_life):#.4g}"
+
+
+@dataclass(frozen=True)
+class Popularity:
+    """The signal of a number field."""
+
+    field: str
+    name = "popularity"
+
+    def rank(self, query: str, items: Items) -> Ranking:
+        return popularity(items.fields.numbers(self.field))
+
+    def why(self, query: str, item: int, items: Items) -> str:
+        return f"{self.field} {float(items.fields.numbers(self.field)[item]):g}"
