@@ -291,7 +291,7 @@ _TOKEN = re.compile(
     r"|'''.*?'{3,5}"
     r'|"(?:\\.|[^"\\\n])*"'
     r"|'[^'\n]*'"
-    r"|#[^\n]*|\n|[\[\]{}]|[ \t\r]+|[^\s\"'#\[\]{}]+",
+    r"|#[^\n]*|\n|[\[\]{}]|[ \t]+|[^\s\"'#\[\]{}]+",
     re.DOTALL,
 )
 _KEY = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*=""")
@@ -300,12 +300,13 @@ _KEY = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*=""")
 def _statements(text: str) -> Iterator[tuple[int, str]]:
     """(line from 1, text) of each header and each key with its value."""
     depth, line, began, start = 0, 1, 1, -1
-    for match in _TOKEN.finditer(text + "\n"):
+    text = text.replace("\r\n", "\n") + "\n"
+    for match in _TOKEN.finditer(text):
         token = match[0]
         if token == "\n" and not depth and start >= 0:
             yield began, text[start : match.start()]
             start = -1
-        elif start < 0 and token[0] not in "# \t\r\n":
+        elif start < 0 and token[0] not in "# \t\n":
             began, start = line, match.start()
         depth += (token in ("[", "{")) - (token in ("]", "}"))
         line += token.count("\n")

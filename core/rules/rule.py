@@ -61,8 +61,8 @@ class Rule:
 
     def about(
         self, fields: Fields, ids: Sequence[str], named: Callable[[], Mapping[str, Sequence[int]]]
-    ) -> tuple[NDArray[np.int64], str]:
-        """Positions of the items that the rule is about, and a note where that could not be told.
+    ) -> tuple[NDArray[np.int64] | None, str]:
+        """Positions of the items that the rule is about (None where the fields cannot tell), and a note.
 
         Documents stand in the order written, others in corpus order. `named` gives the positions by id
         and by file name, whose capitals do not matter. The note names no document and no field: whoever
@@ -71,20 +71,16 @@ class Rule:
         try:
             passing = fields.mask(self.items) if self.items else np.ones(len(ids), dtype=bool)
         except FilterError:
-            return (
-                np.empty(0, np.int64),
-                f"rule {self.name} does nothing: the items here cannot answer its conditions",
-            )
-        if not self.documents:
-            return np.flatnonzero(passing), ""
-        at = named()
-        listed = [position for name in self.documents for position in at.get(even(name), ())]
-        found = np.array(list(dict.fromkeys(listed)), dtype=np.int64)
-        lost = sum(even(name) not in at for name in self.documents)
-        note = (
-            f"rule {self.name}: {lost} of its {len(self.documents)} documents not here" if lost else ""
-        )
-        return found[passing[found]], note
+            return None, f"rule {self.name} does nothing: the items here cannot answer its conditions"
+        found, lost = np.flatnonzero(passing), 0
+        if self.documents:
+            at = named()
+            lost = sum(even(name) not in at for name in self.documents)
+            listed = dict.fromkeys(item for name in self.documents for item in at.get(even(name), ()))
+            found = np.array([item for item in listed if passing[item]], dtype=np.int64)
+        if lost:
+            return found, f"rule {self.name}: {lost} of its {len(self.documents)} documents not here"
+        return found, "" if len(found) else f"rule {self.name} holds, and is about no item here"
 
 
 def matches(pattern: str, query: str) -> bool:

@@ -30,7 +30,7 @@ class RulesError(RankscopeError):
         self.problems = tuple(problems)
 
 
-_Reach = tuple[NDArray[np.int64], str]
+_Reach = tuple[NDArray[np.int64] | None, str]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Rules:
         fired = self.fired(query, viewer, today)
         reaches = [self.about(rule, fields, ids, names) for rule in fired]
         return settled(
-            [(rule, at) for rule, (at, _) in zip(fired, reaches, strict=True)],
+            [(rule, at) for rule, (at, _) in zip(fired, reaches, strict=True) if at is not None],
             len(ids),
             [note for _, note in reaches if note],
         )

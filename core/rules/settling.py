@@ -24,10 +24,7 @@ _Listed = list[tuple[Rule, list[int]]]
 def settled(fired: About, n_items: int, notes: Sequence[str] = ()) -> Ruled:
     """The outcome of rules, in their order, each with the positions of the items it is about."""
     listed = [(rule, at.tolist()) for rule, at in fired]
-    told = [
-        *notes,
-        *(f"rule {rule.name} holds, and is about no item here" for rule, at in listed if not at),
-    ]
+    told = [*notes]
     said: dict[int, list[str]] = {}
 
     hidden: dict[int, str] = {}
@@ -62,7 +59,9 @@ def settled(fired: About, n_items: int, notes: Sequence[str] = ()) -> Ruled:
     told += _opposed(left)
 
     pins: dict[int, int] = {}
-    for pin in _pinned([(rule, at) for rule, at in left if rule.action == "pin"]):
+    places = {rule.name: place for place, (rule, _) in enumerate(left)}
+    found = _pinned([(rule, at) for rule, at in left if rule.action == "pin"])
+    for pin in sorted(found, key=lambda pin: places[pin.rule.name]):
         if pin.rank:
             pins[pin.item] = pin.rank
         sentence = ", ".join(filter(None, (f"rule {pin.rule.name}: {does(pin.rule)}", pin.note)))
