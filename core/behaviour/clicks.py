@@ -1,0 +1,353 @@
+"""Clicks as a signal: items that people open more often than others do at the same ranks, for this query or
+one like it.
+
+The click model is position-based: a result is opened when it is examined and attractive, P(click) = θ(rank) ·
+γ(query, item) (Richardson, Dominowska, Ragno, WWW 2007; Craswell, Zoeter, Taylor, Ramsey, WSDM 2008). Clicks
+are weighed by how likely they were at their rank, as in inverse propensity weighting (Joachims, Swaminathan,
+Schnabel, WSDM 2017), but through the likelihood: a click says γ, no click 1 − θγ. That is bounded where weights of
+1/θ are not, and never falls with a further click.
+
+θ follows the click rate that the log itself has at each rank, as in clicks over expected clicks (Zhang, Jones, WWW
+2007); where the log is short, rank^−η with η = 1. So an item is compared with others at its ranks: people who
+click anywhere at random, whatever their habit, favour none. The price is that θ holds the ranking's own merit too, and so
+asks a little more of an item at the top.
+
+γ has a Beta prior: the log's mean, as strong as makes the log likeliest (empirical Bayes; noise gives a prior that
+nothing moves). An item has a rank only when the lower 5 % quantile of its γ is above the mean; the
+quotient is its score (as EB05 of DuMouchel, The American Statistician 53, 1999).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass
+from datetime import date
+from statistics import median_low
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.behaviour.events import CLICKS, Event
+from core.protocols import Positions, Vectors
+from core.trace import NO_HITS, Ranking
+
+ETA = 1.0
+"""Examination falls as rank^−ETA where the log does not say otherwise."""
+HALF_LIFE = 90.0
+"""Days after which an event counts half."""
+SIMILAR = 0.8
+"""The cosine from which a query asked before counts as similar, with its cosine as weight."""
+PEOPLE = 2
+"""An item that fewer people clicked has no rank: nobody moves a result alone."""
+
+_QUANTILE = 0.05
+_BORROWED = 20.0  # people's worth of rank^−η in the click rate at a rank
+_DEEPEST = 100  # ranks below are as this one
+_STRENGTHS = 2.0 ** np.arange(1, 11)  # people that the prior may be worth
+_ODDS = np.linspace(-6.0, 6.0, 160)
+_GAMMA: NDArray[np.float64] = 1 / (
+    1 + np.exp(-_ODDS)
+)  # evenly spaced in log-odds: the Jacobian is γ(1 − γ)
+_PAIRS = 5_000  # (query, item) pairs from which the prior is learnt
+_KEPT = 64  # queries whose evidence is kept
+
+
+@dataclass(frozen=True, eq=False)
+class _Sights:
+    """One row for each person, query and item: whether it was clicked at last, at which rank it stood (0: not
+    known) and how much that counts today. Ordered by query; rows of query q are `first[q]:first[q + 1]`."""
+
+    queries: tuple[str, ...]
+    first: Positions
+    person: Positions
+    item: Positions
+    clicked: NDArray[np.bool_]
+    rank: Positions
+    weight: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """`chance` is the usual click rate at each rank, `theta` that in parts of `mean`, the rate of one who examined
+    it; `prior` the log density of γ over `_GAMMA`."""
+
+    chance: NDArray[np.float64]
+    theta: NDArray[np.float64]
+    mean: float
+    strength: float
+    prior: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the clicks say of one item: people who clicked it, of those who were shown it; how many of them would
+    at its ranks on average; `gamma` the lower 5 % quantile of its γ, `mean` that of all items."""
+
+    clicked: int
+    shown: int
+    usual: float
+    gamma: float
+    mean: float
+
+
+class ClickSignal:
+    """Ranks items by what people opened, copied or thumbed up. Safe to share between threads.
+
+    Only events on `item_ids` count, for the model's means too. `vectors_of` gives unit vectors of queries,
+    shape (n, d). `today` is the day from which ages are counted. A person is a `user`, or where none is
+    named, a session: one counts once for a query and item, however often it was clicked.
+    """
+
+    name = "clicks"
+
+    def __init__(
+        self,
+        events: Iterable[Event],
+        vectors_of: Callable[[Sequence[str]], Vectors],
+        item_ids: Sequence[str],
+        today: date,
+    ) -> None:
+        positions = {one: at for at, one in enumerate(item_ids)}
+        self._events = tuple(one for one in events if one.document_id in positions)
+        self._positions = positions
+        self._vectors_of = vectors_of
+        self._today = today
+        self._lock = threading.Lock()
+        self._learnt: tuple[_Sights, _Model, Vectors] | None = None
+        self._asked: dict[str, dict[int, Evidence]] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits, equal where the same queries rank the same items alike; blank without events."""
+        if not self._events:
+            return ""
+        digest = hashlib.sha256(self._today.isoformat().encode())
+        for event in self._events:
+            digest.update(json.dumps(astuple(event)).encode())
+        return digest.hexdigest()[:16]
+
+    def rank(self, query: str, items: object = None) -> Ranking:
+        """Items that are opened more than usual, by γ's lower quantile in parts of the mean."""
+        found = self.evidence(query)
+        return (
+            Ranking.of(
+                (item, one.gamma / one.mean)
+                for item, one in found.items()
+                if one.clicked >= PEOPLE and one.gamma > one.mean
+            )
+            if found
+            else NO_HITS
+        )
+
+    def why(self, query: str, item: int, items: object = None) -> str:
+        """A sentence on an item's clicks; blank where there are none."""
+        one = self.evidence(query).get(item)
+        if not one:
+            return ""
+        return (
+            f"{one.clicked} of {one.shown} people who were shown it for this query or similar ones opened it, "
+            f"{one.usual:.1f} would be usual at its ranks; position-corrected at least {one.gamma:.2f} against "
+            f"{one.mean:.2f} on average"
+        )
+
+    def evidence(self, query: str) -> dict[int, Evidence]:
+        """What clicks say of each item that was clicked for this query or similar ones."""
+        if not self._events:
+            return {}
+        with self._lock:
+            if query not in self._asked:
+                if len(self._asked) >= _KEPT:
+                    self._asked.clear()
+                if self._learnt is None:
+                    sights = _sights(self._events, self._positions, self._today)
+                    vectors = np.asarray(self._vectors_of(sights.queries), np.float32)
+                    self._learnt = sights, _learnt(sights), vectors
+                self._asked[query] = self._weighed(query, *self._learnt)
+            return self._asked[query]
+
+    def _weighed(
+        self, query: str, sights: _Sights, model: _Model, vectors: Vectors
+    ) -> dict[int, Evidence]:
+        words = _normal(query)
+        cosines = np.asarray(vectors @ np.asarray(self._vectors_of([words]), np.float32)[0], np.float64)
+        cosines[[one == words for one in sights.queries]] = 1.0
+        alike = np.flatnonzero(cosines >= SIMILAR)
+        if not len(alike):
+            return {}
+        rows = np.concatenate([np.arange(sights.first[q], sights.first[q + 1]) for q in alike])
+        near = np.repeat(np.minimum(cosines[alike], 1.0), np.diff(sights.first)[alike])
+        return _evidence(sights, model, rows, near * sights.weight[rows])
+
+
+def _normal(query: str) -> str:
+    return " ".join(query.casefold().split())
+
+
+def _sights(events: Sequence[Event], positions: dict[str, int], today: date) -> _Sights:
+    """Each person's last word on each item for each query."""
+    votes: dict[tuple[str, str, int], tuple[str, str]] = {}
+    clicks: dict[tuple[str, str, int], str] = {}
+    shown: dict[tuple[str, str, int], str] = {}
+    ranks: dict[tuple[str, str, int], int] = {}
+    told: set[tuple[str, str]] = set()  # who and query of which the log says what was shown
+    for event in events:
+        who = event.user or f"\0{event.session}"
+        query = _normal(event.query)
+        key = (query, who, positions[event.document_id])
+        shown[key] = max(shown.get(key, ""), event.at)
+        if event.rank:
+            ranks[key] = min(event.rank, ranks.get(key, _DEEPEST))
+        if event.kind in CLICKS:
+            clicks[key] = max(clicks.get(key, ""), event.at)
+        if event.kind in ("up", "down"):
+            votes[key] = max(votes.get(key, ("", "")), (event.at, event.kind))
+        elif event.kind == "shown":
+            told.add((query, who))
+    _assume_shown(shown, ranks, told)
+    rows = []
+    for key, at in shown.items():
+        vote = votes.get(key, ("", ""))
+        clicked = key in clicks if not vote[1] else vote[1] == "up"
+        # Whoever votes it down has examined it.
+        rank = 1 if vote[1] == "down" else ranks.get(key, 0)
+        rows.append((*key, clicked, rank, _fade(max(clicks[key], vote[0]) if clicked else at, today)))
+    rows.sort()
+    queries = sorted({row[0] for row in rows})
+    number = {query: at for at, query in enumerate(queries)}
+    people = {who: at for at, who in enumerate(sorted({row[1] for row in rows}))}
+    counts = np.bincount([number[row[0]] for row in rows], minlength=len(queries))
+    return _Sights(
+        tuple(queries),
+        np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        np.array([people[row[1]] for row in rows], np.int64),
+        np.array([row[2] for row in rows], np.int64),
+        np.array([row[3] for row in rows], np.bool_),
+        np.array([row[4] for row in rows], np.int64),
+        np.array([row[5] for row in rows], np.float64),
+    )
+
+
+def _assume_shown(
+    shown: dict[tuple[str, str, int], str],
+    ranks: dict[tuple[str, str, int], int],
+    told: set[tuple[str, str]],
+) -> None:
+    """Where a log does not say what somebody was shown: all that anybody had for that query, at its usual rank."""
+    known: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    last: dict[tuple[str, str], str] = {}
+    for (query, who, item), at in shown.items():
+        known[query][item].append(ranks.get((query, who, item), 0))
+        if (query, who) not in told:
+            last[query, who] = max(last.get((query, who), ""), at)
+    usual = {
+        query: {item: median_low([one for one in seen if one] or [0]) for item, seen in items.items()}
+        for query, items in known.items()
+    }
+    for (query, who), at in last.items():
+        for item, rank in usual[query].items():
+            key = (query, who, item)
+            if key not in shown:
+                shown[key] = at
+                ranks[key] = rank
+
+
+def _fade(at: str, today: date) -> float:
+    """What an event still counts. One without a time counts whole, as does one to come."""
+    if not at:
+        return 1.0
+    age = (today - date.fromisoformat(at[:10])).days
+    return float(2 ** (-max(age, 0) / HALF_LIFE))
+
+
+def _learnt(sights: _Sights) -> _Model:
+    """The click rate at each rank, its mean where examined, and the prior of γ."""
+    ranks = np.arange(1, _DEEPEST + 1)
+    expected = np.concatenate(([0.0], ranks**-ETA))
+    seen = np.bincount(sights.rank, sights.weight, _DEEPEST + 1)
+    clicks = np.bincount(sights.rank, sights.weight * sights.clicked, _DEEPEST + 1)
+    level = clicks[1:].sum() / max((seen * expected)[1:].sum(), 1e-9)
+    chance = (clicks + _BORROWED * min(level, 1.0) * expected) / (seen + _BORROWED)
+    chance[0] = 0.0
+    mean = float(np.clip(chance.max(), 0.02, 0.5))
+    theta = np.minimum(chance / mean, 1.0)
+    pairs = _pairs(sights, theta)
+    likeliest = max(
+        _STRENGTHS,
+        key=lambda strength: float(np.logaddexp.reduce(pairs + _prior(mean, strength), 1).sum()),
+    )
+    return _Model(chance, theta, mean, float(likeliest), _prior(mean, likeliest))
+
+
+def _pairs(sights: _Sights, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The log likelihood of γ over `_GAMMA` for the pairs of query and item that most people were shown."""
+    query = np.repeat(np.arange(len(sights.queries)), np.diff(sights.first))
+    _, pair, counts = np.unique(
+        np.stack([query, sights.item]), axis=1, return_inverse=True, return_counts=True
+    )
+    pair = pair.reshape(-1)
+    place = np.full(len(counts), -1)
+    chosen = np.argsort(-counts, kind="stable")[:_PAIRS]
+    place[chosen] = np.arange(len(chosen))
+    rows = place[pair] >= 0
+    return _likelihood(
+        place[pair[rows]],
+        len(chosen),
+        np.where(sights.clicked, sights.weight, 0.0)[rows],
+        np.where(sights.clicked, 0.0, sights.weight)[rows],
+        sights.rank[rows],
+        theta,
+    )
+
+
+def _likelihood(
+    group: Positions,
+    groups: int,
+    clicks: NDArray[np.float64],
+    passes: NDArray[np.float64],
+    rank: Positions,
+    theta: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Σ clicks · log γ + Σ passes · log(1 − θγ) for each group, shape (groups, len(_GAMMA))."""
+    of_clicks = np.bincount(group, clicks, groups)
+    used, column = np.unique(rank, return_inverse=True)
+    of_passes = np.bincount(group * len(used) + column, passes, groups * len(used)).reshape(
+        groups, len(used)
+    )
+    return of_clicks[:, None] * np.log(_GAMMA) + of_passes @ np.log1p(-theta[used][:, None] * _GAMMA)
+
+
+def _prior(mean: float, strength: float) -> NDArray[np.float64]:
+    """The log density of Beta(strength · mean, strength · (1 − mean)) over `_GAMMA`, which sums to 1."""
+    density = strength * (mean * np.log(_GAMMA) + (1 - mean) * np.log1p(-_GAMMA))
+    return density - np.logaddexp.reduce(density)
+
+
+def _evidence(
+    sights: _Sights, model: _Model, rows: Positions, weight: NDArray[np.float64]
+) -> dict[int, Evidence]:
+    """What rows say of each item; each person at most once, with what counts most."""
+    # Of a person's rows on an item the heaviest comes first.
+    order = np.lexsort((-weight, sights.person[rows], sights.item[rows]))
+    rows, weight = rows[order], weight[order]
+    item, person = sights.item[rows], sights.person[rows]
+    begins = np.flatnonzero(np.diff(item, prepend=-1) | np.diff(person, prepend=-1))
+    whole = weight[begins]
+    clicks = np.maximum.reduceat(np.where(sights.clicked[rows], weight, 0.0), begins)
+    rank = sights.rank[rows[begins]]
+    items, group = np.unique(item[begins], return_inverse=True)
+    posterior = model.prior + _likelihood(group, len(items), clicks, whole - clicks, rank, model.theta)
+    share = np.cumsum(np.exp(posterior - posterior.max(1, keepdims=True)), 1)
+    gamma = _GAMMA[np.argmax(share >= _QUANTILE * share[:, -1:], 1)]
+    clicked = np.bincount(group, clicks > 0)
+    shown = np.bincount(group)
+    usual = np.bincount(group, model.chance[rank])
+    return {
+        int(items[at]): Evidence(
+            int(clicked[at]), int(shown[at]), float(usual[at]), float(gamma[at]), model.mean
+        )
+        for at in np.flatnonzero(clicked)
+    }
