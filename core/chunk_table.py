@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from core.chunking import chunk_document
 from core.documents import Documents
@@ -62,6 +62,25 @@ class ChunkTable:
         whole = np.ascontiguousarray(self.keys).view("V16").ravel()
         _, first, place = np.unique(whole, return_index=True, return_inverse=True)
         return first[place.ravel()].astype(np.int64)
+
+    def chosen(self, items: NDArray[np.bool_]) -> ChunkTable:
+        """The chunks of those items where the mask (n_items,) holds, in the same order; arrays are copied."""
+        counts = np.diff(self.first_chunk)
+        rows = np.repeat(items, counts)
+        written = np.diff(self.context_starts)
+        at = np.flatnonzero(items).tolist()
+        return replace(
+            self,
+            digests=tuple(self.digests[item] for item in at),
+            context_digests=tuple(self.context_digests[item] for item in at),
+            first_chunk=_running(counts[items]),
+            context_starts=_running(written[rows]),
+            context_bytes=self.context_bytes[np.repeat(rows, written)],
+            **{
+                name: getattr(self, name)[rows]
+                for name in ("starts", "ends", "tokens", "keys", "matrix")
+            },
+        )
 
     def save(self, folder: Path) -> None:
         """Write the columns as npy files. Raises OSError when the disk refuses."""
@@ -215,7 +234,7 @@ def with_contexts(
     ]
 
 
-def _running(counts: Sequence[int]) -> NDArray[np.int64]:
+def _running(counts: ArrayLike) -> NDArray[np.int64]:
     """Where each begins, and where the last ends."""
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
 

@@ -7,7 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from core.errors import RankscopeError
 from core.extras import registered_indexes
@@ -39,6 +42,14 @@ class Source(Protocol):
     def item_batches(self, first: int = 0) -> Iterator[list[str]]: ...
 
 
+class Whole(NamedTuple):
+    """What a corpus is cut out of: its indexes, and which of its items and chunks are in the part."""
+
+    shelf: IndexShelf
+    items: NDArray[np.bool_]
+    chunks: NDArray[np.bool_]
+
+
 class IndexShelf:
     """Indexes by kind and parameters. Any method may be called from any thread; one builds, others wait
     only when they need the same index.
@@ -50,12 +61,15 @@ class IndexShelf:
         folder: Path | None,
         seeds: Mapping[Key, Any],
         note: Callable[[str], None],
+        whole: Whole | None = None,
     ) -> None:
-        """`seeds` are indexes over the first chunks or items, to grow; `note` tells the person."""
+        """`seeds` are indexes over the first chunks or items, to grow; `note` tells the person; terms are
+        taken from the `whole` instead of being read out of the texts again."""
         self._source = source
         self._folder = folder
         self._seeds = dict(seeds)
         self._note = note
+        self._whole = whole
         self._lock = threading.Lock()
         self._building: dict[Key, threading.Lock] = {}
         self._base: dict[Key, Any] = {}
@@ -63,13 +77,16 @@ class IndexShelf:
 
     def bm25(self, name: str, search: SearchSettings, progress: Progress | None) -> BM25Index:
         """BM25 over chunks ("bm25") or items ("items") with the search's parameters."""
-        base = self._keep(self._base, (name,), lambda: self._make_bm25(name, progress))
+        base = self._terms(name, progress)
         k1, b, variant = search.bm25_k1, search.bm25_b, search.bm25_variant
         if (base.k1, base.b, base.variant) == (k1, b, variant):
             return base
         return self._keep(
             self._tuned, (name, k1, b, variant), lambda: base.with_parameters(k1, b, variant)
         )
+
+    def _terms(self, name: str, progress: Progress | None) -> BM25Index:
+        return self._keep(self._base, (name,), lambda: self._make_bm25(name, progress))
 
     def vector(self, search: SearchSettings, progress: Progress | None) -> VectorIndex:
         """Exact or HNSW, as the search says; exact where hnswlib cannot be imported."""
@@ -122,6 +139,9 @@ class IndexShelf:
         )
 
     def _make_bm25(self, name: str, progress: Progress | None) -> BM25Index:
+        if self._whole:
+            rows = self._whole.chunks if name == "bm25" else self._whole.items
+            return self._whole.shelf._terms(name, progress).chosen(np.flatnonzero(rows))
         source = self._source
         size = len(source) if name == "bm25" else len(source.item_ids)
         analyzer = source.settings.analyzer

@@ -7,8 +7,10 @@ again from the documents.
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.access import Viewer
 from core.chunk_table import (
     ChunkTable,
     build_table,
@@ -24,8 +27,11 @@ from core.chunk_table import (
 )
 from core.chunking.describe import describe
 from core.contextualizing import contexts_for
-from core.corpus.shelf import IndexShelf, Key, not_kept
-from core.documents import Documents, ListedDocuments
+from core.corpus.first_stage import FirstStage
+from core.corpus.shelf import IndexShelf, Key, Whole, not_kept
+from core.corpus.viewing import Views
+from core.documents import ChosenDocuments, Documents, ListedDocuments
+from core.fields import ItemFields
 from core.protocols import Contexts, Embedder, Index, Progress, Vectors
 from core.settings import IndexSettings, SearchSettings
 from core.types import Chunk, Document, chunk_id, make_chunk
@@ -40,6 +46,8 @@ class Corpus:
     `item_of`, `starts`, `ends`, `tokens`, `duplicate_of` have shape (n_chunks,); chunks of item i are
     positions `first_chunk[i]:first_chunk[i+1]`; `duplicate_of` is the position of the first chunk with
     the same text but for case and blanks; `matrix` (n_chunks, d) holds the chunks' unit vectors.
+    `first_stage` is what ranks items besides their texts, `viewer` who sees this corpus (None: all of it).
+    `chunks_fingerprint` names documents and index settings, `fingerprint` all that a search depends on.
     """
 
     def __init__(
@@ -51,11 +59,16 @@ class Corpus:
         folder: Path | None = None,
         seeds: Mapping[Key, Any] = MappingProxyType({}),
         notes: tuple[str, ...] = (),
+        whole: Whole | None = None,
     ) -> None:
-        """Use `from_documents`. `seeds` are indexes over the first chunks or items, to grow."""
+        """Use `from_documents`. `seeds` are indexes over the first chunks or items, to grow; `whole` is what
+        this corpus is cut out of."""
         self.settings = settings
         self.embedder = embedder
-        self.fingerprint = fingerprint(documents, settings, embedder.model_id, table.context_digests)
+        self.first_stage = FirstStage()
+        self.viewer: Viewer | None = None
+        named = fingerprint(documents, settings, embedder.model_id, table.context_digests)
+        self.chunks_fingerprint = self.fingerprint = named
         self.item_ids = documents.ids
         self.item_names = documents.names
         self.item_titles = documents.titles
@@ -73,7 +86,9 @@ class Corpus:
         self._table = table
         self._notes = [*notes, *self._length_notes()]
         self._positions = {one: at for at, one in enumerate(documents.ids)}
-        self._shelf = IndexShelf(self, folder, seeds, self._note)
+        self._shelf = IndexShelf(self, folder, seeds, self._note, whole)
+        self._views = Views(documents.access)
+        self._fields: dict[tuple[tuple[str, str], ...], ItemFields] = {}
 
     @classmethod
     def from_documents(
@@ -114,6 +129,43 @@ class Corpus:
     def notes(self) -> tuple[str, ...]:
         """What the person should know of this corpus, in plain sentences."""
         return tuple(self._notes)
+
+    @property
+    def fields(self) -> ItemFields:
+        """What is known of the items besides their texts: columns, of the kinds that were said or seem."""
+        kinds = tuple(sorted(self.first_stage.kinds.items()))
+        if not (found := self._fields.get(kinds)):
+            documents = self._documents
+            found = ItemFields(documents.metadata(), dict(kinds), self.item_names, documents.added())
+            self._fields.clear()
+            self._fields[kinds] = found
+        return found
+
+    def with_first_stage(self, first_stage: FirstStage) -> Corpus:
+        """The same corpus with other rules, events or kinds; it shares chunks and indexes with this one."""
+        if self.viewer is not None:
+            first_stage = first_stage.of_items(self.item_ids)
+        return self._dressed(first_stage, self.viewer)
+
+    def for_viewer(self, viewer: Viewer | None) -> Corpus:
+        """What the viewer sees: to the last digit the corpus of a collection without what is hidden.
+
+        None sees all. The last slices are kept; making one copies the vectors of what is seen.
+        """
+        return self if viewer is None else self._views.of(self, viewer)
+
+    def _dressed(self, first_stage: FirstStage, viewer: Viewer | None) -> Corpus:
+        made = copy(self)
+        made.first_stage, made.viewer = first_stage, viewer
+        made.fingerprint = _named(self.chunks_fingerprint, first_stage, viewer)
+        return made
+
+    def _slice(self, items: NDArray[np.bool_]) -> Corpus:
+        """The corpus of the items where the mask (n_items,) holds."""
+        chosen = ChosenDocuments(self._documents, np.flatnonzero(items).tolist())
+        whole = Whole(self._shelf, items, items[self.item_of])
+        table = self._table.chosen(items)
+        return Corpus(chosen, self.settings, self.embedder, table, whole=whole)
 
     def document(self, item: int) -> Document:
         """The document of an item. Raises CollectionError when it was deleted since."""
@@ -219,6 +271,14 @@ def fingerprint(
     for one, content, context in zip(documents.ids, documents.digests, context_digests, strict=True):
         digest.update(f"\0{one}\0{content}\0{context}".encode())
     return digest.hexdigest()[:16]
+
+
+def _named(chunks: str, first_stage: FirstStage, viewer: Viewer | None) -> str:
+    """The name of a corpus with what ranks its items: rules may hold for some groups only."""
+    if not first_stage.fingerprint:
+        return chunks
+    facts = [chunks, first_stage.fingerprint, sorted(viewer.groups) if viewer else None]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
 def _table(

@@ -234,6 +234,28 @@ class BM25Index:
         made.add_documents(documents)
         return made
 
+    def chosen(self, positions: Positions) -> BM25Index:
+        """A new index over the chunks at ascending `positions`: as if made of their texts alone."""
+        with self._lock:
+            self._gather()
+            terms = list(self._vocabulary)
+            kept = np.zeros(len(self._offsets) - 1, dtype=np.bool_)
+            kept[positions] = True
+            lengths = np.diff(self._offsets)
+            ids = self._ids[np.repeat(kept, lengths)]
+        # Terms are numbered by their first place, as they are when texts are added.
+        first = np.full(len(terms), len(ids))
+        first[ids[::-1]] = np.arange(len(ids))[::-1]  # the last one written stays
+        there = np.flatnonzero(first < len(ids))
+        there = there[np.argsort(first[there])]
+        number = np.zeros(len(terms), np.int32)
+        number[there] = np.arange(len(there))
+        made = BM25Index(self.analyzer, self.k1, self.b, self.variant, self.name)
+        made._vocabulary = {terms[term]: at for at, term in enumerate(there.tolist())}
+        made._ids = number[ids]
+        made._offsets = np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64)
+        return made
+
     def save(self, folder: Path) -> None:
         """Writes tokens and built scores as npy and JSON files; the description comes last."""
         built = self._ready()
