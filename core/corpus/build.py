@@ -10,6 +10,7 @@ from pathlib import Path
 from core.chunk_table import KeptContexts
 from core.collection import Collection
 from core.contextualizing import contexts_for
+from core.corpus.first_stage import first_stage_of
 from core.corpus.view import Corpus, by_age, fingerprint, indexed_table
 from core.documents import ChosenDocuments, Documents
 from core.embedding import load_embedder
@@ -32,7 +33,8 @@ def build_corpus(
     """The corpus of a collection as it is now, read from its folder where it was built before.
 
     What documents `previous`, or else the corpus built last under these settings, had in common with
-    this one is not made again. `embedder` stands in for the model that the settings name.
+    this one is not made again. `embedder` stands in for the model that the settings name. Rules, events and
+    kinds of fields are those of now (`Corpus.first_stage`).
     Raises EmbeddingError when the model cannot be loaded or is another one than the settings name,
     CollectionError when the collection cannot be read, and what `progress` raises.
     """
@@ -50,7 +52,7 @@ def build_corpus(
                 raise
             continue  # a document was removed while it was to be cut: start from the new version
         _prune(folder)
-        return corpus
+        return corpus.with_first_stage(first_stage_of(collection))
 
 
 def indexed_part(
@@ -63,7 +65,8 @@ def indexed_part(
 
     They are those that `previous`, or else the corpus opened last under these settings, holds as they
     are, with the contexts they had: what was added since is left out, what was removed or replaced is
-    gone. None when nothing was indexed under these settings. Raises as `build_corpus` does.
+    gone; who may see what is as it is now. None when nothing was indexed under these settings. Raises as
+    `build_corpus` does.
     """
     corpora = collection.folder / "corpus"
     if not previous and not by_age(corpora):
@@ -77,16 +80,15 @@ def indexed_part(
     part = ChosenDocuments(
         documents, [at for at, digest in enumerate(documents.digests) if digest in known]
     )
-    have = previous and (previous.settings, previous.item_ids, previous.item_digests)
-    if have == (settings, part.ids, part.digests):
-        return previous
+    if previous and previous.shows(part, settings):
+        return previous.with_first_stage(first_stage_of(collection))
     contexts = KeptContexts(part, table)
     folder = _folder(collection, part, settings, contexts)
     corpus = Corpus.from_documents(
         part, settings, model, shared_cache(), folder, None, previous, contexts
     )
     _prune(folder)
-    return corpus
+    return corpus.with_first_stage(first_stage_of(collection))
 
 
 def is_built(collection: Collection, settings: IndexSettings) -> bool:

@@ -141,6 +141,13 @@ class Corpus:
             self._fields[kinds] = found
         return found
 
+    def shows(self, documents: Documents, settings: IndexSettings) -> bool:
+        """Whether this is the corpus of these very documents, for the same people to see."""
+        if self.settings != settings:
+            return False
+        facts = [(one.ids, one.digests, one.access, one.added()) for one in (self._documents, documents)]
+        return facts[0] == facts[1]
+
     def with_first_stage(self, first_stage: FirstStage) -> Corpus:
         """The same corpus with other rules, events or kinds; it shares chunks and indexes with this one."""
         if self.viewer is not None:

@@ -21,6 +21,7 @@ from core.settings import ContextSettings, IndexSettings, SearchSettings
 from core.types import Chunk, Document, text_hash
 from tests.fakes import HashEmbedder
 
+SEARCH = SearchSettings()
 ONE_STAGE = SearchSettings(two_stage=False)
 
 
@@ -169,7 +170,9 @@ def test_written_contexts_take_effect_when_indexed_and_the_old_serve_until_then(
         paid.context, Written(text_hash(text), 0, len(text), "written", "walrus", False, Usage(), None)
     )
     assert not is_built(collection, paid)
-    assert indexed_part(collection, paid, before, embedder) is before
+    again = indexed_part(collection, paid, before, embedder)
+    assert again is not None
+    assert again.indexes(SEARCH)["bm25"] is before.indexes(SEARCH)["bm25"]
     from_disk = indexed_part(collection, paid, None, embedder)
     assert from_disk is not None
     assert from_disk.chunk(0).context == ""
