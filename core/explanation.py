@@ -15,6 +15,11 @@ STAGE_TITLES = {
     "items": "Items",
     "items.lexical": "Items, lexical",
     "items.semantic": "Items, semantic",
+    "items.clicks": "Items, clicks",
+    "items.recency": "Items, recency",
+    "items.popularity": "Items, popularity",
+    "items.rules": "Items, rules",
+    "items.fused": "Items, fused",
     "bm25": "BM25",
     "vector": "Vector",
     "fused": "Fused",
@@ -28,7 +33,8 @@ STAGE_TITLES = {
 
 def stage_title(name: str) -> str:
     """The name a page shows for a stage."""
-    return STAGE_TITLES.get(name, name)
+    signal = name.removeprefix("items.")
+    return STAGE_TITLES.get(name) or (name if signal == name else f"Items, {signal}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,8 @@ class Step:
     """A chunk (or its item) at one stage.
 
     `rank` and `score` are those it leaves with, None where it did not pass. `arithmetic` substitutes
-    the numbers of a fusion. `lost` says, where it fell out, by how much.
+    the numbers of a fusion, or says how a signal or rules came to it. `lost` says, where it fell out, by
+    how much.
     """
 
     stage: str
@@ -99,7 +106,7 @@ def explain(trace: Trace, position: int) -> Explanation:
         trace.corpus.chunk_id(position),
         position,
         tuple(steps),
-        _sentence(trace, steps, lost_at, passage, rank),
+        _sentence(trace, position, steps, lost_at, passage, rank),
         lost_at,
         passage,
         rank,
@@ -122,14 +129,19 @@ def _step(trace: Trace, stage: Stage, position: int) -> Step:
 def _how_lost(trace: Trace, stage: Stage, position: int) -> str:
     if position in stage.removed:
         return stage.removed[position]
+    item = position if stage.unit == "item" else int(trace.corpus.item_of[position])
+    if trace.record.passing is not None and not trace.record.passing[item]:
+        return f"its item does not pass the filters ({trace.settings.filters})"
     before = stage.before.rank_of(position)
     if before is not None and stage.limit is not None and before > stage.limit:
+        told = f"rank {before}, and only the first {stage.limit} go on"
+        if stage.unit == "item" and stage.kind == "rule":  # its scores are places
+            return told
         # A reranker's own scores are on another scale than those its list was cut by.
         last = stage.before.head(stage.limit) if stage.kind == "rerank" else stage.ranking
         score, needed = float(stage.before.scores[before - 1]), float(last.scores[-1])
         return (
-            f"rank {before}, and only the first {stage.limit} go on: "
-            f"its score {number(score)} is {number(needed - score)} short of the last that does"
+            f"{told}: its score {number(score)} is {number(needed - score)} short of the last that does"
         )
     if stage.kind == "search" and stage.inputs and not _item_passed(trace, position):
         return "not searched: its item did not pass the item stage"
@@ -137,14 +149,29 @@ def _how_lost(trace: Trace, stage: Stage, position: int) -> str:
         if depth := _cut_at(trace, stage):
             return f"below the first {depth}, as deep as this search looked"
         return "shares nothing with the query that this index sees"
+    if stage.unit == "item" and position in trace.stage("items").removed:
+        return trace.stage("items").removed[position]
     if stage.kind == "project":
         return "no chunk of its item is among the nearest that the vector search was asked for"
     if stage.kind == "signal":
-        return "its item shares nothing with the query that this signal sees"
+        return _not_ranked(trace.settings, stage.name)
     inputs = [trace.stage(name) for name in stage.inputs]
     if any(one.unit == stage.unit and one.ranking.rank_of(position) for one in inputs):
         return "only lists of weight 0 hold it"
     return "no signal that is on ranks its item" if stage.unit == "item" else "did not reach this stage"
+
+
+def _not_ranked(settings: SearchSettings, name: str) -> str:
+    """Why a signal has no rank for an item."""
+    reasons = {
+        "items.lexical": "its item shares nothing with the query that this signal sees",
+        "items.clicks": "too little is known of what people do with its item after such queries",
+        "items.recency": f"its item has no date in {settings.recency_field}, or one from more than seven "
+        "half-lives ago",
+        "items.popularity": f"its item has no number in {settings.popularity_field}",
+        "items.rules": "no rule boosts or buries its item",
+    }
+    return reasons.get(name, "this signal does not rank its item")
 
 
 def _cut_at(trace: Trace, stage: Stage) -> int | None:
@@ -174,9 +201,17 @@ def _lost_at(trace: Trace, steps: list[Step], position: int) -> str:
 
 
 def _arithmetic(trace: Trace, stage: Stage, row: int) -> str:
-    """A fusion's formula for one line, with its numbers: `1/(60+2) + 1/(60+1) = 0.01613 + …`."""
-    if stage.ranks is None or stage.terms is None:
+    """How one line came about: a fusion's formula with its numbers, `1/(60+2) + 1/(60+1) = 0.01613 + …`; what
+    a signal says of its item; what rules did."""
+    position = int(stage.ranking.positions[row])
+    if stage.kind == "signal":
+        return told(trace, stage.name.removeprefix("items."), position)
+    if stage.ranks is None:
         return ""
+    if stage.terms is None:
+        fused = int(stage.ranks[row, 0])
+        came = f"rank {fused} in the fusion" if fused else "ranked by no signal that counts"
+        return "; ".join((came, *trace.record.ruled.said.get(position, ())))
     formulas, values = [], []
     for column, name in enumerate(stage.inputs):
         rank, term = int(stage.ranks[row, column]), float(stage.terms[row, column])
@@ -189,10 +224,25 @@ def _arithmetic(trace: Trace, stage: Stage, row: int) -> str:
     return f"{' + '.join(formulas)} = {' + '.join(values)} = {total}"
 
 
+def told(trace: Trace, signal: str, item: int) -> str:
+    """What a signal says of an item that it ranks, or rules of one that they touch; blank where it says nothing."""
+    if signal == "rules":
+        return "; ".join(trace.record.ruled.said.get(item, ()))
+    why = trace.record.whys.get(signal)
+    if why is None:
+        return ""
+    with suppress(Exception):  # somebody else's sentence must not take the whole explanation along
+        return str(why(item))
+    return ""
+
+
 def formula(settings: SearchSettings, stage: Stage, name: str, rank: int, term: float) -> str:
     """How a fusion came to the term of one line of its input `name`, with the numbers put in."""
-    if stage.name == "items":
-        return f"{settings.signal(name.removeprefix('items.')).weight:g}/({settings.k_rrf_items}+{rank})"
+    if stage.unit == "item":
+        weight, k_rrf = settings.signal(name.removeprefix("items.")).weight, settings.k_rrf_items
+        if name == "items.rules":  # every item boosted stands first, weighed by its rules
+            return f"{weight:g}·{term * (k_rrf + 1) / weight if weight else 0:g}/({k_rrf}+1)"
+        return f"{weight:g}/({k_rrf}+{rank})"
     if stage.name == "scored":
         weight = settings.passage_weight if name == "fused" else settings.item_weight
         return f"{weight:g}/({settings.k_rrf_score}+{rank})"
@@ -236,7 +286,12 @@ def _merge_step(
 
 
 def _sentence(
-    trace: Trace, steps: list[Step], lost_at: str | None, passage: Passage[int] | None, rank: int | None
+    trace: Trace,
+    position: int,
+    steps: list[Step],
+    lost_at: str | None,
+    passage: Passage[int] | None,
+    rank: int | None,
 ) -> str:
     by_name = {step.stage: step for step in steps}
     searches = [s for s in trace.stages if s.kind == "search" and s.on]
@@ -250,6 +305,10 @@ def _sentence(
     told = " and ".join(places) if places else "No index is on"
     items = by_name["items"]
     told += f"; its item is {items.rank} of {items.count}" if items.on and items.rank else ""
+    if items.rank and by_name.get("items.rules"):
+        item = int(trace.corpus.item_of[position])
+        said = trace.record.ruled.said.get(item, ()) if by_name["items.rules"].on else ()
+        told += f" ({'; '.join(said)})" if said else ""
     if passage is not None:
         where = f"so it is in passage {rank}"
         return f"{told}, {where}{' with its neighbours' if len(passage.members) > 1 else ''}."

@@ -16,9 +16,7 @@ TAKEN = frozenset(
     {"bm25", "vector", "items", "fused", "scored", "reranker", "reranked", "kept", "passages"}
 )
 """Names of the built-in indexes and of the other stages: a trace tells stages apart by name."""
-SIGNALS_TAKEN = frozenset(
-    {"lexical", "semantic", "clicks", "recency", "popularity", "rules", "fused", "boosted"}
-)
+SIGNALS_TAKEN = frozenset({"lexical", "semantic", "clicks", "recency", "popularity", "rules", "fused"})
 
 _factories: dict[str, Callable[[], Index]] = {}
 _signals: dict[str, Callable[[], Signal]] = {}

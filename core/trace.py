@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from core.passages import Passage
 from core.settings import SearchSettings
 from core.types import Chunk, Document
 
+T = TypeVar("T")
 Unit = Literal["item", "chunk", "passage"]
 Kind = Literal["search", "signal", "project", "fuse", "rule", "rerank", "merge"]
 
@@ -174,11 +175,12 @@ class Ruled:
         """Of the items marked in `passing` (n_items,) only; of all where it is None."""
         if passing is None:
             return self
-        parts = (
-            {item: one for item, one in part.items() if passing[item]}
-            for part in (self.boosts, self.pins, self.hidden, self.said)
-        )
-        return Ruled(*map(MappingProxyType, parts), self.fired, self.notes)  # type: ignore[arg-type]
+
+        def kept(part: Mapping[int, T]) -> Mapping[int, T]:
+            return MappingProxyType({item: one for item, one in part.items() if passing[item]})
+
+        touched = kept(self.boosts), kept(self.pins), kept(self.hidden), kept(self.said)
+        return Ruled(*touched, self.fired, self.notes)
 
 
 NO_RULES = Ruled()

@@ -8,22 +8,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import NeedsSearch
-from core.fusion import Fused, convex, row_sums, rrf
+from core.fusion import convex, row_sums, rrf
 from core.passages import Passage, Span, merge
+from core.pipeline.items import RULES, acting, counts_signals, item_stages
+from core.pipeline.memo import Memo
 from core.settings import SearchSettings, search_only_changes
 from core.trace import NO_HITS, CorpusView, Ranking, Record, Reranked, Stage, Trace
 
 VECTOR = "vector"
 RERANKER, RERANKED = "reranker", "reranked"
 
-T = TypeVar("T")
-_MEMO = 24  # parts kept: at 50,000 chunks a list within many items takes near a megabyte
+UNSET = {
+    "clicks": "nobody's clicks are recorded for these items",
+    "recency": "no recency field is set",
+    "popularity": "no popularity field is set",
+}
+"""Why a signal of ours may not be there."""
 
 PROBE = 10
 """Where not every chunk is scored, items are ranked by this many times as many chunks as items go on:
@@ -37,22 +43,6 @@ def replay(trace: Trace, settings: SearchSettings) -> Trace:
     Equal to a new search wherever it returns.
     """
     return assemble(trace.corpus, trace.record, settings, trace.indexes)
-
-
-class Memo:
-    """What settings over one query's recorded searches have in common, so that many of them can be tried:
-    the items' fusion, and the long lists within the same items. Holds the last few of each."""
-
-    def __init__(self) -> None:
-        self._made: dict[object, Any] = {}
-
-    def once(self, key: object, make: Callable[[], T]) -> T:
-        if key not in self._made:
-            if len(self._made) == _MEMO:
-                del self._made[next(iter(self._made))]
-            self._made[key] = make()
-        made: T = self._made[key]
-        return made
 
 
 def assemble(
@@ -88,7 +78,7 @@ def assemble(
         corpus,
         tuple(stages),
         tuple(passages),
-        record.notes + _unknown_names(record, settings),
+        record.notes + _item_notes(record, settings) + _unknown_names(record, settings),
         record,
         MappingProxyType(dict(indexes)),
     )
@@ -105,60 +95,16 @@ def _until_reranking(
 ) -> tuple[list[Stage], Stage]:
     """The stages up to score fusion, and the last of them that ranks chunks."""
     stages: list[Stage] = []
-    items = _item_stages(record, settings, stages, memo)
+    items = item_stages(record, settings, stages, memo)
     within = _within(corpus, record, settings, items, memo)
     _search_stages(record, settings, within, stages)
     fused = _fuse_stage(record, settings, stages)
     return stages, _score_stage(corpus, settings, items, fused, stages)
 
 
-def rank_items(signals: Mapping[str, Ranking], settings: SearchSettings) -> Fused:
-    """The item stage: weighted RRF of the signals that are on, uncut."""
-    on = {name: ranking for name, ranking in signals.items() if settings.signal(name).on}
-    weights = {name: settings.signal(name).weight for name in on}
-    return rrf(on, weights, settings.k_rrf_items)
-
-
 def probe_depth(settings: SearchSettings, n_chunks: int) -> int:
     """How many chunks rank the items, where not every chunk is scored."""
     return min(n_chunks, PROBE * max(settings.items, 100))
-
-
-def _item_stages(
-    record: Record, settings: SearchSettings, stages: list[Stage], memo: Memo
-) -> Ranking | None:
-    """The ranking of the items sent on; None when items play no part."""
-    if not settings.two_stage:
-        off = "two stages are off: chunks of all items are searched"
-        stages.append(Stage("items", "fuse", "item", NO_HITS, on=False, note=off))
-        return None
-    if not record.signals:
-        raise NeedsSearch(("two stages on",))
-    for name, ranking in record.signals.items():
-        use = settings.signal(name)
-        kind = "project" if name == "semantic" else "signal"
-        stages.append(
-            Stage(
-                f"items.{name}",
-                kind,  # type: ignore[arg-type]
-                "item",
-                ranking if use.on else NO_HITS,
-                on=use.on,
-                note="" if use.on else "switched off",
-            )
-        )
-    if not any(settings.signal(name).on for name in record.signals):
-        off = "all item signals are off: chunks of all items are searched"
-        stages.append(Stage("items", "fuse", "item", NO_HITS, on=False, note=off))
-        return None
-    uses = tuple(settings.signal(name) for name in record.signals)
-    key = (settings.k_rrf_items, *((use.on, use.weight) for use in uses))
-    fused = memo.once(key, lambda: rank_items(record.signals, settings))
-    weighed = any(settings.signal(name).weight for name in fused.names)
-    note = "" if weighed else "every signal that is on has the weight 0: no item goes on"
-    inputs = tuple(f"items.{name}" for name in fused.names)
-    stages.append(_fusion_stage("items", "item", fused, inputs, settings.items, note))
-    return stages[-1].ranking
 
 
 def _within(
@@ -172,10 +118,11 @@ def _within(
     if items is None:
         if record.covered is not None:
             raise NeedsSearch(("searching outside the recorded items",))
+        filtered = record.passing is not None
         short = [
             reason
             for name, deepest in record.depths.items()
-            if deepest is not None and (reason := _beyond(name, deepest, settings))
+            if deepest is not None and (reason := _beyond(name, deepest, settings, filtered))
         ]
         if short:
             raise NeedsSearch(tuple(short))
@@ -186,6 +133,8 @@ def _within(
         probed, wanted = (probe_depth(one, len(corpus)) for one in (record.settings, settings))
         if probed != wanted:
             raise NeedsSearch((f"items ranked by {wanted:,} chunks",))
+        if len({frozenset(acting(record.ruled, one).hidden) for one in (record.settings, settings)}) > 1:
+            raise NeedsSearch(("items ranked with other items hidden",))
     mask = np.zeros(len(corpus.item_ids), dtype=np.bool_)
     mask[items.positions] = True
     if record.covered is not None and bool((mask & ~record.covered).any()):
@@ -199,13 +148,15 @@ def _within(
     return within
 
 
-def _beyond(name: str, deepest: int, settings: SearchSettings) -> str:
+def _beyond(name: str, deepest: int, settings: SearchSettings, filtered: bool) -> str:
     """Why a search to `deepest` does not hold what one to the wanted depth gives; empty when it does."""
     depth = settings.index(name).depth
     if depth > deepest:
         return f"{name} depth above {deepest}"
-    # A graph asked for more than ef keeps more candidates, and may find other chunks among the first.
-    if name == VECTOR and settings.vector == "hnsw" and deepest > max(depth, settings.hnsw_ef):
+    # A graph asked for more than ef keeps more candidates, and may find other chunks among the first; with
+    # a filter it looks at more of them the more are wanted.
+    enough = depth if filtered else max(depth, settings.hnsw_ef)
+    if name == VECTOR and settings.vector == "hnsw" and deepest > enough:
         return f"{name} depth {depth} with fewer candidates"
     return ""
 
@@ -254,26 +205,20 @@ def _fuse_stage(record: Record, settings: SearchSettings, stages: list[Stage]) -
     note = "" if rankings else "no index is on: switch one on to see results"
     if rankings and not any(weights.values()):
         note = "every index that is on has the weight 0: raise one to see results"
-    stages.append(_fusion_stage("fused", "chunk", fused, fused.names, None, note))
-    return stages[-1]
-
-
-def _fusion_stage(
-    name: str, unit: Any, fused: Fused, inputs: tuple[str, ...], limit: int | None, note: str = ""
-) -> Stage:
-    n = len(fused.ranking) if limit is None else min(limit, len(fused.ranking))
-    return Stage(
-        name,
-        "fuse",
-        unit,
-        fused.ranking.head(n),
-        inputs,
-        fused.ranks[:n],
-        fused.terms[:n],
-        before=fused.ranking,
-        limit=limit,
-        note=note,
+    stages.append(
+        Stage(
+            "fused",
+            "fuse",
+            "chunk",
+            fused.ranking,
+            fused.names,
+            fused.ranks,
+            fused.terms,
+            before=fused.ranking,
+            note=note,
+        )
     )
+    return stages[-1]
 
 
 def _score_stage(
@@ -424,6 +369,19 @@ def _passages(corpus: CorpusView, settings: SearchSettings, kept: Ranking) -> li
     return [Passage(s.item, s.start, s.end, s.score, s.key, (s.key,)) for s in spans]
 
 
+def _item_notes(record: Record, settings: SearchSettings) -> tuple[str, ...]:
+    """What the signals that count and the rules that act have to say."""
+    if not (settings.two_stage and counts_signals(record.signals, settings)):
+        return ()
+    told = [
+        f"{name}: {note}"
+        for name, notes in record.said.items()
+        if settings.signal(name).on
+        for note in notes
+    ]
+    return (*told, *acting(record.ruled, settings).notes)
+
+
 def _unknown_names(record: Record, settings: SearchSettings) -> tuple[str, ...]:
     """Settings for parts that are not here move nothing, so they are named."""
     notes = [
@@ -432,8 +390,8 @@ def _unknown_names(record: Record, settings: SearchSettings) -> tuple[str, ...]:
         if n not in record.searches
     ]
     notes += [
-        f"there is no item signal {n}: its settings have no effect"
+        f"{UNSET.get(n, f'there is no item signal {n}')}: its settings have no effect"
         for n in settings.signals
-        if settings.two_stage and n not in record.signals
+        if settings.two_stage and n not in (*record.signals, RULES)
     ]
     return tuple(notes)

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.access import Viewer
 from core.corpus import Corpus
-from core.errors import RankscopeError
+from core.errors import RankscopeError, Stopped
 from core.explanation import stage_title
+from core.filters import Filter
 from core.indexes.checks import checked_ranking
-from core.pipeline.assemble import RERANKER, VECTOR, assemble, probe_depth, rank_items, to_rerank
+from core.pipeline.assemble import RERANKER, VECTOR, assemble, probe_depth, to_rerank
+from core.pipeline.further import further_signals
+from core.pipeline.items import acting, counts_signals, rank_items
 from core.protocols import Index, Progress
 from core.reranking import Cached, load_reranker
 from core.settings import SearchSettings
-from core.trace import NO_HITS, Ranking, Record, Reranked, Trace
+from core.trace import NO_HITS, NO_RULES, Ranking, Record, Reranked, Ruled, Trace
 from core.types import encodable
 
 BUILT_IN = ("bm25", VECTOR)
@@ -34,13 +40,16 @@ def search(
     settings: SearchSettings | None = None,
     progress: Progress | None = None,
     pay: bool = True,
+    viewer: Viewer | None = None,
 ) -> Trace:
-    """Run a query through every stage.
+    """Run a query through every stage, over what `viewer` may see (None: all that the corpus holds).
 
     `progress` hears of indexes that must be built. Without `pay` a reranker that would cost something, or
-    download its model, is not asked, and the trace says so. Raises TypeError when the query is not a string.
+    download its model, is not asked, and the trace says so. Raises TypeError when the query is not a string,
+    FilterError where the settings filter by what the items' fields cannot answer.
     """
     chosen = settings or SearchSettings()
+    corpus = corpus.for_viewer(viewer)
     recorded, indexes = record(corpus, query, chosen, progress)
     if chosen.rerank != "none":
         recorded = rerank(corpus, recorded, chosen, pay)
@@ -89,70 +98,153 @@ def record(
 ) -> tuple[Record, Mapping[str, Index]]:
     """What all indexes and signals answer, and the indexes asked.
 
-    Indexes that are off are asked too: switching one on again is then a replay.
+    Indexes that are off are asked too: switching one on again is then a replay. Items that the filters
+    keep out are ranked by none of them. Raises as `search` does.
     """
     if not isinstance(query, str):
         raise TypeError(f"the query is {type(query).__name__}; give a string")
     query = encodable(query)
+    passing = _passing(corpus, settings)
     indexes = corpus.indexes(settings, progress)
-    nothing = "" if query.strip() else "type a query to search"
-    if nothing or not len(corpus):
-        empty = nothing or "the collection has no chunks: add documents first"
-        signals = {"lexical": NO_HITS, "semantic": NO_HITS} if settings.two_stage else {}
+    if empty := _nothing(corpus, query, settings, passing):
+        signals = dict.fromkeys(_signal_names(corpus, settings), NO_HITS) if settings.two_stage else {}
         searches = dict.fromkeys(indexes, NO_HITS)
         depths: dict[str, int | None] = dict.fromkeys(indexes, None)
-        return Record(query, settings, signals, searches, depths, None, {}, (empty,)), indexes
-    asking = _Asking(corpus, query, settings, indexes)
+        nothing = Record(query, settings, signals, searches, depths, None, {}, (empty,), passing=passing)
+        return nothing, indexes
+    asking = _Asking(corpus, query, settings, indexes, passing)
     return asking.two_stages() if settings.two_stage else asking.one_stage(), indexes
+
+
+def _passing(corpus: Corpus, settings: SearchSettings) -> NDArray[np.bool_] | None:
+    """The items that the filters let pass; None: all. Raises FilterError."""
+    if not (settings.filters and len(corpus.item_ids)):
+        return None
+    return corpus.fields.mask(Filter.parse(settings.filters))
+
+
+def _nothing(
+    corpus: Corpus, query: str, settings: SearchSettings, passing: NDArray[np.bool_] | None
+) -> str:
+    """Why there is nothing to search; blank where there is something."""
+    if not query.strip():
+        return "type a query to search"
+    if not len(corpus):
+        return "the collection has no chunks: add documents first"
+    if passing is not None and not passing.any():
+        return f"no item passes the filters ({settings.filters}): change or clear them"
+    return ""
 
 
 class _Asking:
     """One query put to the indexes of one corpus, with what that took and what is to be said of it."""
 
     def __init__(
-        self, corpus: Corpus, query: str, settings: SearchSettings, indexes: Mapping[str, Index]
+        self,
+        corpus: Corpus,
+        query: str,
+        settings: SearchSettings,
+        indexes: Mapping[str, Index],
+        passing: NDArray[np.bool_] | None,
     ) -> None:
         self.corpus, self.query, self.settings, self.indexes = corpus, query, settings, indexes
+        self.passing = passing
         self.notes = _notes(indexes, query)
         self.milliseconds: dict[str, float] = {}
+        self.said: dict[str, tuple[str, ...]] = {}
+        self.whys: dict[str, Callable[[int], str]] = {}
+        self.ruled = self._rules()
 
     def one_stage(self, signals: Mapping[str, Ranking] = MappingProxyType({})) -> Record:
-        """The best chunks of all items in each index, as many as its depth."""
+        """The best chunks of all items that pass in each index, as many as its depth."""
         depths: dict[str, int | None] = {}
         searches = {}
+        allowed = self._chunks_of(self.passing)
         for name in self.indexes:
             depth = depths[name] = self.settings.index(name).depth
-            searches[name] = self._chunks(name, depth)
+            searches[name] = self._chunks(name, depth, allowed)
         return self._record(signals, searches, depths, None)
 
     def two_stages(self) -> Record:
         """The items' signals, and the scores of all chunks, or of those inside the items sent on."""
-        n_items, n_chunks = len(self.corpus.item_ids), len(self.corpus)
-        item_index = self.corpus.item_index(self.settings)
-        lexical = self._timed("items.lexical", item_index.search, self.query, n_items)
-        everything = self.settings.vector == "exact" and n_chunks <= RECORD_ALL
-        vector = self._chunks(VECTOR, n_chunks if everything else probe_depth(self.settings, n_chunks))
-        signals = {"lexical": lexical, "semantic": best_chunk_of_each_item(vector, self.corpus.item_of)}
-        if not everything and not any(self.settings.signal(name).on for name in signals):
+        settings, n_chunks = self.settings, len(self.corpus)
+        allowed = self._chunks_of(self.passing)
+        everything = settings.vector == "exact" and _count(allowed, n_chunks) <= RECORD_ALL
+        counts = counts_signals(_signal_names(self.corpus, settings), settings)
+        if everything:
+            vector = self._chunks(VECTOR, n_chunks, allowed)
+        else:
+            # What rules hide must not fill the places of what they leave.
+            hidden = acting(self.ruled, settings).hidden if counts else {}
+            searched = self._chunks_of(self._but(hidden)) if hidden else allowed
+            vector = self._chunks(VECTOR, probe_depth(settings, n_chunks), searched)
+        signals = self._signals(vector)
+        if not everything and not counts:
             return self.one_stage(signals)
         covered: NDArray[np.bool_] | None = None
-        allowed: NDArray[np.int64] | None = None
         if not everything:
-            items = rank_items(signals, self.settings).ranking.head(self.settings.items)
-            covered = np.zeros(n_items, dtype=np.bool_)
+            items = rank_items(signals, settings, self.ruled).ranking.head(settings.items)
+            covered = np.zeros(len(self.corpus.item_ids), dtype=np.bool_)
             covered[items.positions] = True
-            allowed = np.flatnonzero(covered[self.corpus.item_of])
-        searches = {}
-        for name in self.indexes:
-            if name == VECTOR and everything:
-                searches[name] = vector
-            elif allowed is not None and not len(allowed):
-                searches[name] = NO_HITS
-            else:
-                searches[name] = self._chunks(
-                    name, n_chunks if allowed is None else len(allowed), allowed
-                )
+            allowed = self._chunks_of(covered)
+        searches = {
+            name: vector if name == VECTOR and everything else self._chunks(name, n_chunks, allowed)
+            for name in self.indexes
+        }
         return self._record(signals, searches, dict.fromkeys(self.indexes, None), covered)
+
+    def _rules(self) -> Ruled:
+        corpus, rules = self.corpus, self.corpus.first_stage.rules
+        if not len(rules):
+            return NO_RULES
+        with self._timing("items.rules"):
+            ruled = rules.ruled(
+                self.query,
+                corpus.viewer,
+                corpus.first_stage.today,
+                corpus.fields,
+                corpus.item_ids,
+                corpus.item_names,
+            )
+        return ruled.among(self.passing)
+
+    def _signals(self, vector: Ranking) -> dict[str, Ranking]:
+        """Every signal's ranking of the items that pass, uncut. One that fails costs its own list only."""
+        n_items = len(self.corpus.item_ids)
+        passing = None if self.passing is None else np.flatnonzero(self.passing)
+        item_index = self.corpus.item_index(self.settings)
+        with self._timing("items.lexical"):
+            lexical = item_index.search(self.query, n_items, passing)
+        found = {"lexical": lexical, "semantic": best_chunk_of_each_item(vector, self.corpus.item_of)}
+        for name, make in further_signals(self.corpus, self.settings).items():
+            try:
+                with self._timing(f"items.{name}"):
+                    signal = make()
+                    ranking = checked_ranking(signal.rank(self.query, self.corpus), n_items, n_items)
+                    if notes := getattr(signal, "notes", None):
+                        self.said[name] = tuple(notes(self.corpus))
+                if why := getattr(signal, "why", None):
+                    self.whys[name] = partial(_why, why, self.query, self.corpus)
+            except Stopped:
+                raise
+            except Exception as error:
+                reason = str(error) if isinstance(error, RankscopeError) else _fault(error)
+                self.said[name] = (f"this signal is left out: {reason}",)
+                ranking = NO_HITS
+            found[name] = ranking if self.passing is None else ranking.within(self.passing)
+        return found
+
+    def _but(self, hidden: Collection[int]) -> NDArray[np.bool_]:
+        """The items that pass and are not hidden."""
+        left = np.ones(len(self.corpus.item_ids), dtype=np.bool_)
+        if self.passing is not None:
+            left &= self.passing
+        left[list(hidden)] = False
+        return left
+
+    def _chunks_of(self, items: NDArray[np.bool_] | None) -> NDArray[np.int64] | None:
+        """Positions of the chunks of the items marked; None for all."""
+        return None if items is None else np.flatnonzero(items[self.corpus.item_of])
 
     def _record(
         self,
@@ -161,34 +253,66 @@ class _Asking:
         depths: Mapping[str, int | None],
         covered: NDArray[np.bool_] | None,
     ) -> Record:
-        spent = MappingProxyType(self.milliseconds)
         return Record(
-            self.query, self.settings, signals, searches, depths, covered, spent, tuple(self.notes)
+            self.query,
+            self.settings,
+            signals,
+            searches,
+            depths,
+            covered,
+            MappingProxyType(self.milliseconds),
+            tuple(self.notes),
+            passing=self.passing,
+            ruled=self.ruled,
+            said=MappingProxyType(self.said),
+            whys=MappingProxyType(self.whys),
         )
 
-    def _chunks(self, name: str, k: int, allowed: NDArray[np.int64] | None = None) -> Ranking:
+    def _chunks(self, name: str, k: int, allowed: NDArray[np.int64] | None) -> Ranking:
         """What an index finds. One that is not ours and fails costs its own list only, and a note says so."""
+        if allowed is not None:
+            if not len(allowed):
+                return NO_HITS
+            k = min(k, len(allowed))
         search_in = self.indexes[name].search
         if name in BUILT_IN:
-            return self._timed(name, search_in, self.query, k, allowed)
+            with self._timing(name):
+                return search_in(self.query, k, allowed)
         try:
-            found = self._timed(name, search_in, self.query, k, allowed)
+            with self._timing(name):
+                found = search_in(self.query, k, allowed)
             return checked_ranking(found, len(self.corpus), k)
         except RankscopeError:
             raise
         except Exception as error:
-            failed = f"it failed ({type(error).__name__}: {error})"
-            self.notes.append(f"{name}: this index is left out, {failed}")
+            self.notes.append(f"{name}: this index is left out, it failed ({_fault(error)})")
             return NO_HITS
 
-    def _timed(self, name: str, call: Callable[..., Ranking], *arguments: object) -> Ranking:
+    @contextmanager
+    def _timing(self, name: str) -> Iterator[None]:
         """Milliseconds by name; a name timed twice adds up."""
         begin = time.perf_counter()
         try:
-            return call(*arguments)
+            yield
         finally:
             spent = (time.perf_counter() - begin) * 1000
             self.milliseconds[name] = self.milliseconds.get(name, 0.0) + spent
+
+
+def _signal_names(corpus: Corpus, settings: SearchSettings) -> list[str]:
+    return ["lexical", "semantic", *further_signals(corpus, settings)]
+
+
+def _count(allowed: NDArray[np.int64] | None, n_chunks: int) -> int:
+    return n_chunks if allowed is None else len(allowed)
+
+
+def _why(why: Callable[[str, int, Corpus], str], query: str, corpus: Corpus, item: int) -> str:
+    return why(query, item, corpus)
+
+
+def _fault(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def best_chunk_of_each_item(chunks: Ranking, item_of: NDArray[np.int64]) -> Ranking:

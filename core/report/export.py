@@ -20,7 +20,9 @@ def trace_to_dict(trace: Trace, limit: int | None = None) -> dict[str, Any]:
     """The whole trace as plain values; `limit` cuts each stage's ranking, None keeps all of it.
 
     A line of a ranking has rank, id, document, name and score; chunk lines also start and end; lines
-    of a fusion also `parts`: for each input the rank there and the term it adds.
+    of a fusion also `parts`: for each input the rank there and the term it adds (None where rules put it
+    in its place). `signals` has what each signal of the item stage says of its ranking, `rules` those that
+    hold for the query and what they do with which item; `passing`: how many items pass the filters.
     """
     return {
         "query": trace.query,
@@ -29,6 +31,9 @@ def trace_to_dict(trace: Trace, limit: int | None = None) -> dict[str, Any]:
         "corpus": trace.corpus.fingerprint,
         "notes": list(trace.notes),
         "milliseconds": {name: round(ms, 3) for name, ms in trace.record.milliseconds.items()},
+        "passing": None if trace.record.passing is None else int(trace.record.passing.sum()),
+        "signals": {name: list(trace.record.said.get(name, ())) for name in trace.record.signals},
+        "rules": _rules(trace, limit),
         "stages": [_stage(trace, stage, limit) for stage in trace.stages],
         "passages": _passages(trace)[:limit],
     }
@@ -51,7 +56,8 @@ def trace_to_csv(trace: Trace, limit: int | None = None) -> str:
     for stage in trace_to_dict(trace, limit)["stages"]:
         for line in stage["ranking"]:
             parts = "; ".join(
-                f"{name} rank {part['rank']} adds {part['term']!r}"
+                f"{name} rank {part['rank']}"
+                + ("" if part["term"] is None else f" adds {part['term']!r}")
                 for name, part in line.get("parts", {}).items()
             )
             row = [stage["name"], stage["kind"], line["rank"], line["id"], line.get("document", "")]
@@ -111,21 +117,45 @@ def _stage(trace: Trace, stage: Stage, limit: int | None) -> dict[str, Any]:
     shown = stage.ranking if limit is None else stage.ranking.head(limit)
     lines: list[dict[str, Any]] = []
     for hit in shown:
-        at = _item(trace, hit.position) if stage.unit == "item" else _chunk(trace, hit.position)
-        lines.append({"rank": hit.rank, **at, "score": hit.score})
-        if stage.ranks is not None and stage.terms is not None:
+        lines.append({"rank": hit.rank, **_at(trace, stage, hit.position), "score": hit.score})
+        if stage.ranks is not None:
+            terms = (
+                [None] * len(stage.inputs) if stage.terms is None else stage.terms[hit.rank - 1].tolist()
+            )
+            ranks = stage.ranks[hit.rank - 1].tolist()
             lines[-1]["parts"] = {
-                name: {"rank": int(rank) or None, "term": float(term)}
-                for name, rank, term in zip(
-                    stage.inputs, stage.ranks[hit.rank - 1], stage.terms[hit.rank - 1], strict=True
-                )
+                name: {"rank": rank or None, "term": term}
+                for name, rank, term in zip(stage.inputs, ranks, terms, strict=True)
             }
     described["ranking"] = lines
     if stage.removed:
         described["removed"] = [
-            {**_chunk(trace, position), "reason": reason} for position, reason in stage.removed.items()
+            {**_at(trace, stage, position), "reason": reason}
+            for position, reason in list(stage.removed.items())[:limit]
         ]
     return described
+
+
+def _rules(trace: Trace, limit: int | None) -> dict[str, Any]:
+    ruled = trace.record.ruled
+    return {
+        "hold": list(ruled.fired),
+        "notes": list(ruled.notes),
+        "items": [
+            {
+                **_item(trace, item),
+                "boost": ruled.boosts.get(item),
+                "pin": ruled.pins.get(item),
+                "hidden": ruled.hidden.get(item),
+                "said": list(said),
+            }
+            for item, said in list(ruled.said.items())[:limit]
+        ],
+    }
+
+
+def _at(trace: Trace, stage: Stage, position: int) -> dict[str, Any]:
+    return _item(trace, position) if stage.unit == "item" else _chunk(trace, position)
 
 
 def _item(trace: Trace, item: int) -> dict[str, Any]:

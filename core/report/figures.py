@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from html import escape
 from math import log10
 
 from core.explanation import stage_title
 from core.report.plots import Figure
-from core.report.tables import chunk_hue, chunk_label, flow_rows, flow_stages
-from core.trace import Trace
+from core.report.tables import chunk_hue, chunk_label, flow_rows, flow_stages, item_label
+from core.trace import NO_HITS, NO_RULES, Ranking, Ruled, Trace
+
+_TOUCHED = 20  # items drawn because a rule touched them
 
 _TICKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000)
 
@@ -31,38 +35,95 @@ def rank_flow(trace: Trace, top: int = 8, selected: int | None = None) -> Figure
     A chunk that falls out ends in a cross. Ranks and stages are those of `tables.flow_rows`.
     """
     stages = flow_stages(trace)
-    titles = [stage_title(stage.name) for stage in stages]
-    positions = flow_positions(trace, top, selected)
+    lines = [
+        _Line(
+            chunk_label(trace.corpus, row["position"]),
+            chunk_hue(row["position"]),
+            [row["ranks"][stage.name] for stage in stages],
+            stage_title(row["lost"]) if row["lost"] else "",
+            row["position"] == selected,
+        )
+        for row in flow_rows(trace, flow_positions(trace, top, selected))
+    ]
+    return _flow([stage_title(stage.name) for stage in stages], lines, selected is not None)
+
+
+def item_flow(trace: Trace, top: int = 8, selected: int | None = None) -> Figure:
+    """One line for each item through the signals that rank it to its place, as in `rank_flow`: the first
+    `top` of every signal and of the item stage, those that rules boost (▲), bury (▼), pin (→ its rank) or
+    hide (✕), and the selected one. One that does not go on ends in a cross; the ranks of a hidden one are
+    those that signals gave it."""
+    stages = [one for one in trace.stages if one.unit == "item" and one.on and one.name != "items.rules"]
+    ruled = trace.record.ruled if _rules_act(trace) else NO_RULES
+    found = dict.fromkeys(at for one in stages for at in one.ranking.head(top).positions.tolist())
+    found.update(
+        dict.fromkeys([*list(ruled.said)[:_TOUCHED], *([] if selected is None else [selected])])
+    )
+    lines = []
+    for item in found:
+        ranks = [_rank_at(trace, stage.name, stage.ranking, item, ruled) for stage in stages]
+        lost = "" if not ranks or ranks[-1] else ruled.hidden.get(item, stage_title("items"))
+        label = " ".join((item_label(item), *_signs(ruled, item)))
+        lines.append(_Line(label, chunk_hue(item), ranks, lost, item == selected))
+    titles = [stage_title(stage.name).removeprefix("Items, ") for stage in stages]
+    return _flow(titles, lines, selected is not None)
+
+
+def _rank_at(trace: Trace, name: str, ranking: Ranking, item: int, ruled: Ruled) -> int | None:
+    recorded = trace.record.signals.get(name.removeprefix("items."), NO_HITS)
+    return (recorded if item in ruled.hidden else ranking).rank_of(item)
+
+
+def _rules_act(trace: Trace) -> bool:
+    return any(stage.name == "items.rules" and stage.on for stage in trace.stages)
+
+
+def _signs(ruled: Ruled, item: int) -> list[str]:
+    """What rules did with an item, in signs."""
+    net = ruled.boosts.get(item, 0.0)
+    signs = ["▲" if net > 0 else "▼" if net < 0 else "", "✕" if item in ruled.hidden else ""]
+    pin = f"→{ruled.pins[item]}" if item in ruled.pins else ""
+    return list(filter(None, (*signs, pin)))
+
+
+@dataclass(frozen=True)
+class _Line:
+    """What `_flow` draws: `ranks` has one for each stage, None where it has none; `lost` where it ended."""
+
+    label: str
+    hue: float
+    ranks: list[int | None]
+    lost: str
+    chosen: bool
+
+
+def _flow(titles: list[str], lines: list[_Line], choosing: bool) -> Figure:
     figure = Figure()
     deepest = 1
-    for row in flow_rows(trace, positions):
-        position, chosen = row["position"], row["position"] == selected
-        ranks = [row["ranks"][stage.name] for stage in stages]
-        known = [at for at, rank in enumerate(ranks) if rank]
+    for line in lines:
+        known = [(titles[at], rank) for at, rank in enumerate(line.ranks) if rank]
         if not known:
             continue
-        deepest = max(deepest, *(ranks[at] for at in known))
-        lost = stage_title(row["lost"]) if row["lost"] else ""
-        colour = f"hsl({chunk_hue(position)}, 55%, 50%)"
-        faint = selected is not None and not chosen
-        label = chunk_label(trace.corpus, position)
+        deepest = max(deepest, *(rank for _, rank in known))
+        colour = f"hsl({line.hue}, 55%, 50%)"
+        faint = choosing and not line.chosen
         symbols = ["circle"] * len(known)
-        if lost:
+        if line.lost:
             symbols[-1] = "x"
         figure.add_scatter(
-            x=[titles[at] for at in known],
-            y=[ranks[at] for at in known],
-            mode="lines+markers+text" if chosen or not faint else "lines+markers",
-            name=label,
-            text=[""] * (len(known) - 1) + [label],
+            x=[title for title, _ in known],
+            y=[rank for _, rank in known],
+            mode="lines+markers+text" if line.chosen or not faint else "lines+markers",
+            name=line.label,
+            text=[""] * (len(known) - 1) + [line.label],
             textposition="middle right",
             textfont={"size": 11},
             cliponaxis=False,
-            line={"color": colour, "width": 4 if chosen else 1.6},
-            marker={"color": colour, "size": 11 if chosen else 7, "symbol": symbols},
+            line={"color": colour, "width": 4 if line.chosen else 1.6},
+            marker={"color": colour, "size": 11 if line.chosen else 7, "symbol": symbols},
             opacity=0.45 if faint else 1,
-            hovertemplate=f"{label} · %{{x}}: rank %{{y}}"
-            + (f"<br>lost at {lost}" if lost else "")
+            hovertemplate=f"{line.label} · %{{x}}: rank %{{y}}"
+            + (f"<br>lost at {escape(line.lost)}" if line.lost else "")
             + "<extra></extra>",
             showlegend=False,
         )

@@ -8,12 +8,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from core.corpus import Corpus
+from core.pipeline.items import RULES
 from core.settings import IndexUse, SearchSettings, SignalUse
+from core.trace import Trace
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Item stage", ("two_stage", "signals", "k_rrf_items", "items")),
+    ("Filters", ("filters",)),
+    (
+        "Item stage",
+        (
+            "two_stage",
+            "signals",
+            "recency_field",
+            "recency_half_life",
+            "popularity_field",
+            "k_rrf_items",
+            "items",
+        ),
+    ),
     ("Indexes", ("second_stage", "indexes")),
     ("Fusion", ("fusion", "k_rrf")),
     ("Score fusion", ("passage_weight", "item_weight", "k_rrf_score")),
@@ -53,10 +68,17 @@ class Knob:
     idle: str
 
 
+def signals_of(trace: Trace) -> tuple[str, ...]:
+    """The item signals that a trace's corpus has under its settings, "rules" last where it has any; those of
+    every collection where no item was ranked."""
+    ruled = RULES if len(cast(Corpus, trace.corpus).first_stage.rules) else ""
+    return tuple(filter(None, (*(trace.record.signals or ("lexical", "semantic")), ruled)))
+
+
 def knobs(
     settings: SearchSettings, signals: Sequence[str], indexes: Sequence[str]
 ) -> list[tuple[str, list[Knob]]]:
-    """Group title → its controls; `signals` and `indexes` name those there are."""
+    """Group title → its controls; `signals` and `indexes` name those there are (`signals_of` a trace)."""
     blank = SearchSettings()
     specs = {spec.name: spec for spec in dataclasses.fields(SearchSettings)}
     uses = {"signals": (SignalUse, signals), "indexes": (IndexUse, indexes)}
@@ -123,6 +145,8 @@ def idle(settings: SearchSettings, path: str, signals: Sequence[str], indexes: S
         return _idle_index(settings, part, field, indexes)
     if name in ("k_rrf_items", "items", "passage_weight", "item_weight", "k_rrf_score"):
         return _idle_items(settings, name, signals)
+    if name in ("recency_field", "recency_half_life", "popularity_field"):
+        return _idle_field(settings, name)
     searching = _searching(settings, indexes)
     unranked = "" if settings.rerank != "none" else "no reranker is chosen"
     replaced = "" if settings.rerank_fuses else "the reranker's order replaces the one before"
@@ -160,8 +184,20 @@ def _idle_signal(settings: SearchSettings, part: str, field: str, signals: Seque
     if not use.on:
         return f"{part} is off"
     on = [name for name in signals if settings.signal(name).on]
+    if on == [RULES]:
+        return "all other signals are off: rules change a ranking, they make none"
     # With weight 0 it ranks nothing, and another weight brings it back.
     return "it is the only signal: one list keeps its order" if len(on) == 1 and use.weight else ""
+
+
+def _idle_field(settings: SearchSettings, name: str) -> str:
+    signal = name.partition("_")[0]
+    if not settings.two_stage:
+        return "two stages are off"
+    if not settings.signal(signal).on:
+        return f"{signal} is off"
+    blank = name == "recency_half_life" and not settings.recency_field
+    return "no recency field is set" if blank else ""
 
 
 def _idle_index(settings: SearchSettings, part: str, field: str, indexes: Sequence[str]) -> str:
@@ -189,7 +225,7 @@ def _idle_items(settings: SearchSettings, name: str, signals: Sequence[str]) -> 
     if not settings.two_stage:
         return "two stages are off"
     on = [signal for signal in signals if settings.signal(signal).on]
-    if not on:
+    if not on or on == [RULES]:
         return "all item signals are off"
     if name == "k_rrf_items" and len(on) == 1:
         return f"only {on[0]} ranks items: one list keeps its order"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from core.explanation import formula, number, stage_title
+from core.explanation import formula, number, stage_title, told
 from core.passages import Passage
 from core.settings import SearchSettings
 from core.text import Analyzer
@@ -217,7 +217,8 @@ def strip(trace: Trace) -> list[dict[str, Any]]:
             "note": stage.note,
         }
         if stage.name == "items":
-            step["of"] = len(corpus.item_ids)
+            passing = trace.record.passing
+            step["of"] = len(corpus.item_ids) if passing is None else int(passing.sum())
             parts = [ms for name, ms in spent.items() if name.startswith("items.")]
             step["ms"] = sum(parts) if parts else None
         elif stage.name == "kept":
@@ -254,8 +255,9 @@ def columns(
     one more where the chunk `selected` (a position) is ranked below these.
 
     A line has rank, score (as sorted on), `digits` (the score for display), what `Reader` says of it,
-    `parts` of a fusion, `move` (places gained over the stage before) and, when `before` is the trace
-    that was shown earlier, `was`: its rank there where that differs (0: it was not there).
+    `parts` of a fusion, `move` (places gained over the stage before), of an item `said`, a sentence for each
+    rule that touched it, and, when `before` is the trace that was shown earlier, `was`: its rank there where
+    that differs (0: it was not there).
     """
     old = {} if before is None else {stage.name: stage for stage in before.stages}
     made = []
@@ -307,7 +309,13 @@ def _lines(trace: Trace, stage: Stage, reader: Reader, ranks: Sequence[int]) -> 
         )
         described = reader.item(position) if stage.unit == "item" else reader.chunk(position)
         line = {"rank": rank, "score": score, "digits": number(score), **described}
-        if stage.ranks is not None and stage.terms is not None:
+        if stage.unit == "item" and (said := _said(trace, position)):
+            line["said"] = said
+        if stage.ranks is not None and stage.terms is None:
+            before = int(stage.ranks[rank - 1, 0])
+            line["parts"] = parts(trace.settings, trace.stage(stage.inputs[0]), before - 1)
+            line["move"] = before - rank if before else 0
+        elif stage.ranks is not None:
             line["parts"] = parts(trace.settings, stage, rank - 1)
             line["move"] = _move(stage, rank)
         elif stage.kind == "rerank":
@@ -317,8 +325,9 @@ def _lines(trace: Trace, stage: Stage, reader: Reader, ranks: Sequence[int]) -> 
 
 
 def parts(settings: SearchSettings, stage: Stage, row: int) -> list[dict[str, Any]]:
-    """For each input of a fusion: its rank of this line (None: not listed), the formula, the term."""
-    if stage.ranks is None or stage.terms is None:
+    """For each input of a fusion: its rank of this line (None: not listed), the formula, the term. None for
+    a line below 0: what is not in the fusion."""
+    if stage.ranks is None or stage.terms is None or row < 0:
         return []
     found = []
     for column, name in enumerate(stage.inputs):
@@ -333,6 +342,83 @@ def parts(settings: SearchSettings, stage: Stage, row: int) -> list[dict[str, An
                 "formula": formula(settings, stage, name, rank, term) if rank else "",
             }
         )
+    return found
+
+
+def _said(trace: Trace, item: int) -> list[str]:
+    """What each rule that acts did with an item."""
+    acts = any(stage.name == "items.rules" and stage.on for stage in trace.stages)
+    return list(trace.record.ruled.said.get(item, ())) if acts else []
+
+
+def item_signals(trace: Trace, limit: int = 20) -> list[dict[str, Any]]:
+    """The first `limit` items with their rank and score in every signal that is on; then as many of those
+    that rules hide, with `hidden`, the reason, and no rank. None where items play no part.
+
+    A row has id, label, title and name of an item, `rank` and `score`, `fused` (its rank before rules put
+    it elsewhere; None: no signal ranks it), `said` (a sentence for each rule) and `signals`: for each by name
+    title, rank, score, `digits` and `why` it is there (blank where the signal does not say), `term` and
+    `formula` in the fusion; rank None where the signal does not rank it.
+    """
+    items = trace.stage("items")
+    if not items.on:
+        return []
+    fused = trace.stage("items.fused") if items.terms is None else items
+    signals = [stage for stage in trace.stages if stage.name in fused.inputs]
+    places = {stage.name: _places(stage.ranking) for stage in (*signals, fused)}
+    rows = []
+    for hit in items.ranking.head(limit):
+        before = places[fused.name].get(hit.position)
+        row = {**_item(trace, hit.position), "rank": hit.rank, "score": hit.score, "fused": before}
+        terms = (
+            {} if before is None else {p["name"]: p for p in parts(trace.settings, fused, before - 1)}
+        )
+        rows.append(row | {"signals": _signals(trace, signals, places, terms, hit.position)})
+    for item, reason in list(items.removed.items())[:limit]:
+        gone: dict[str, Any] = {
+            "rank": None,
+            "score": None,
+            "fused": None,
+            "hidden": reason,
+            "signals": {},
+        }
+        rows.append({**_item(trace, item), **gone})
+    return rows
+
+
+def _item(trace: Trace, item: int) -> dict[str, Any]:
+    return {
+        "item": item,
+        "id": trace.corpus.item_ids[item],
+        "label": item_label(item),
+        "title": trace.corpus.item_titles[item] or trace.corpus.item_names[item],
+        "name": trace.corpus.item_names[item],
+        "said": _said(trace, item),
+        "hidden": "",
+    }
+
+
+def _signals(
+    trace: Trace,
+    signals: Sequence[Stage],
+    places: Mapping[str, Mapping[int, int]],
+    terms: Mapping[str, Mapping[str, Any]],
+    item: int,
+) -> dict[str, dict[str, Any]]:
+    found = {}
+    for stage in signals:
+        rank = places[stage.name].get(item)
+        score = None if rank is None else float(stage.ranking.scores[rank - 1])
+        part = terms.get(stage.name, {})
+        found[stage.name.removeprefix("items.")] = {
+            "title": stage_title(stage.name).removeprefix("Items, "),
+            "rank": rank,
+            "score": score,
+            "digits": "–" if score is None else number(score),
+            "why": "" if rank is None else told(trace, stage.name.removeprefix("items."), item),
+            "term": part.get("term", 0.0),
+            "formula": part.get("formula", ""),
+        }
     return found
 
 

@@ -88,7 +88,7 @@ def test_a_locked_control_would_move_nothing(
     ]
 
 
-def test_with_the_defaults_only_settings_of_the_graph_and_the_reranker_are_locked() -> None:
+def test_with_the_defaults_only_settings_of_what_is_not_chosen_are_locked() -> None:
     locked = {
         knob.path
         for _, group in knobs(SearchSettings(), SIGNALS, INDEXES)
@@ -96,7 +96,7 @@ def test_with_the_defaults_only_settings_of_the_graph_and_the_reranker_are_locke
         if knob.idle
     }
     reranking = {"rerank_model", "rerank_depth", "rerank_order", "rerank_weight", "k_rrf_rerank"}
-    assert locked == {"hnsw_m", "hnsw_ef_construction", "hnsw_ef"} | reranking
+    assert locked == {"hnsw_m", "hnsw_ef_construction", "hnsw_ef", "recency_half_life"} | reranking
 
 
 def test_only_a_fused_order_has_a_weight_and_a_constant() -> None:
