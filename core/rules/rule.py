@@ -48,16 +48,19 @@ class Rule:
     items: Filter = field(default_factory=Filter)
     documents: tuple[str, ...] = ()
 
-    def holds(self, query: str, viewer: Viewer | None, today: date) -> bool:
-        """Whether the rule is on and asks for nothing that is not so. Who may see all is in no group."""
-        return (
-            self.on
-            and (self.first_day is None or self.first_day <= today)
-            and (self.last_day is None or today <= self.last_day)
-            and (not self.groups or (viewer is not None and not viewer.groups.isdisjoint(self.groups)))
-            and (not self.query or words_of(self.query) <= words_of(query))
-            and (not self.pattern or matches(self.pattern, query))
-        )
+    def rests(self, query: str, viewer: Viewer | None, today: date) -> str:
+        """Why the rule does not hold; blank where it does. Who may see all is in no group."""
+        if not self.on:
+            return "it is off"
+        if (self.first_day and today < self.first_day) or (self.last_day and self.last_day < today):
+            return "it is another day"
+        if self.groups and (viewer is None or viewer.groups.isdisjoint(self.groups)):
+            return "it is for others"
+        if self.query and not words_of(self.query) <= words_of(query):
+            return "the query lacks its words"
+        if self.pattern and not matches(self.pattern, query):
+            return "the query is not of its pattern"
+        return ""
 
     def about(
         self, fields: Fields, ids: Sequence[str], named: Callable[[], Mapping[str, Sequence[int]]]

@@ -74,7 +74,7 @@ class Rules:
 
     def fired(self, query: str, viewer: Viewer | None, today: date) -> tuple[Rule, ...]:
         """The rules that hold for a query, in order."""
-        return tuple(rule for rule in self.rules if rule.holds(query, viewer, today))
+        return tuple(rule for rule in self.rules if not rule.rests(query, viewer, today))
 
     def about(self, rule: Rule, fields: Fields, ids: Sequence[str], names: Sequence[str]) -> _Reach:
         """`Rule.about` for the items of a corpus: `ids` and `names` are those that `fields` is of."""
