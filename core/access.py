@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ principals such as "user:anna@example.org" and "group:finance"."""
 
 EVERYONE, NOBODY = "everyone", "nobody"
 _KINDS = ("user", "group")
+_WORD = re.compile(r'\s*("(?:[^"]|"")*"(?=\s*(?:[,;\n]|$))|[^,;\n]+)')
 
 
 class AccessError(RankscopeError):
@@ -53,9 +55,11 @@ class Viewer:
 def parse_access(text: str) -> Access:
     """The access written as "everyone", "nobody", or "user:anna@example.org, group:finance".
 
-    A bare word with an @ is a user, another a group. Raises AccessError naming what cannot be read.
+    Commas, semicolons and line ends part names; a name that holds one stands between double quotes, a
+    double quote in it twice. A bare word with an @ is a user, another a group.
+    Raises AccessError naming what cannot be read.
     """
-    words = [word for word in map(_even, re.split(r"[,;\n]", text)) if word]
+    words = _words(text)
     if not words or words == [EVERYONE]:
         return None
     if words == [NOBODY]:
@@ -70,7 +74,7 @@ def parse_viewer(text: str) -> Viewer:
 
     Raises AccessError as `parse_access` does, and where two users are named.
     """
-    named = frozenset(_principal(word) for word in map(_even, re.split(r"[,;\n]", text)) if word)
+    named = frozenset(map(_principal, _words(text)))
     users = sorted(one.removeprefix("user:") for one in named if one.startswith("user:"))
     if len(users) > 1:
         raise AccessError(f"a viewer is one user, not {' and '.join(users)}; name one, and any groups")
@@ -82,7 +86,7 @@ def written_access(access: Access) -> str:
     """What `parse_access` reads back."""
     if access is None:
         return EVERYONE
-    return ", ".join(sorted(access)) or NOBODY
+    return ", ".join(map(_quoted, sorted(access))) or NOBODY
 
 
 def visible(access: Iterable[Access], viewer: Viewer | None) -> list[int]:
@@ -91,6 +95,19 @@ def visible(access: Iterable[Access], viewer: Viewer | None) -> list[int]:
         return list(range(len(list(access))))
     mine = viewer.principals
     return [at for at, one in enumerate(access) if one is None or not mine.isdisjoint(one)]
+
+
+def _words(text: str) -> list[str]:
+    return list(filter(None, (_even(_unquoted(word.strip())) for word in _WORD.findall(text))))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if re.search(r'[,;"]', name) else name
+
+
+def _unquoted(word: str) -> str:
+    whole = len(word) > 1 and word[0] == word[-1] == '"'
+    return word[1:-1].replace('""', '"') if whole else word
 
 
 def _principal(word: str) -> str:
@@ -106,4 +123,4 @@ def _principal(word: str) -> str:
 
 def _even(text: str) -> str:
     """Names are the same whatever their capitals and blanks: a sign-in writes them as it likes."""
-    return " ".join(text.casefold().split())
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
