@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from core.access import Viewer
 from core.corpus import Corpus
-from core.errors import NeedsSearch
+from core.errors import NeedsSearch, Stopped
 from core.evaluation.golden import Golden, golden_chunks, ranks_in_chunks
 from core.evaluation.judgements import GoldenQuery
 from core.evaluation.runner import answerable
@@ -132,34 +132,39 @@ def preview_judged(
 ) -> JudgedPreview:
     """What each rule lifts and costs over the judged queries that have evidence.
 
-    A reranker that costs is not asked. `progress(done, total)` hears of queries and may raise Stopped.
+    A reranker that costs is not asked. `progress(done, total)` hears of queries and may raise Stopped: the
+    queries until then are told of, and a note says so; where there are none, it is raised on.
     Raises EvaluationError where no query has evidence.
     """
     desk = _Desk(corpus, rules, settings, viewer)
     asked = answerable(queries)
     gathered = [_Gathered(rule) for rule in rules.rules]
     recalls: list[tuple[float, float]] = []
+    stopped = ""
     for number, query in enumerate(asked):
-        if progress:
-            progress(number, len(asked))
+        try:
+            if progress:
+                progress(number, len(asked))
+        except Stopped:
+            if not recalls:
+                raise
+            stopped = f"stopped after {number:,} of {len(asked):,} queries: these figures are of those"
+            break
         golden = golden_chunks(desk.corpus, query)
         trace = desk.search(query.text, rules)
         without = desk.without(trace)
-        kept = _kept(golden, without)
-        recalls.append((_recall(kept), _recall(_kept(golden, trace))))
+        recalls.append((_recall(_kept(golden, without)), _recall(_kept(golden, trace))))
         fired = [one for one in gathered if not one.rule.rests(query.text, viewer, desk.today)]
         for one in fired:
             alone = trace if len(fired) == 1 else desk.alone(trace, one.rule)
             one.queries.append(query)
             one.changes += _changes(query, golden, without, alone)
-    if progress:
-        progress(len(asked), len(asked))
     mean_without, mean_with = np.mean(recalls, axis=0).tolist()
-    notes = [*desk.notes]
+    notes = [*filter(None, [stopped]), *desk.notes]
     if viewer is None and any(rule.on and rule.groups for rule in rules.rules):
         notes.append("rules for groups hold for nobody here: choose a viewer who is in one")
     effects = tuple(one.effect() for one in gathered)
-    return JudgedPreview(desk.on.k, len(asked), mean_without, mean_with, effects, tuple(notes))
+    return JudgedPreview(desk.on.k, len(recalls), mean_without, mean_with, effects, tuple(notes))
 
 
 class _Desk:

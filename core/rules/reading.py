@@ -27,6 +27,14 @@ class Fault(NamedTuple):
     reason: str
 
 
+class Problem(NamedTuple):
+    """What is wrong with a text: the line from 1, the reason, and the rule (from 0) where it is one's."""
+
+    line: int
+    reason: str
+    number: int | None = None
+
+
 class _Wrong(Exception):
     """The reason why one value cannot be taken."""
 
@@ -216,42 +224,46 @@ def _shown(value: Any) -> str:
     return shown if len(shown) <= 60 else f"{shown[:60]}…"
 
 
-LineOf = Callable[[int, str], int]
+def read(text: str) -> tuple[tuple[Rule, ...], list[Problem]]:
+    """The rules of a TOML text, and every problem in it in the order of the lines.
 
-
-def read_toml(text: str) -> tuple[list[Any], list[tuple[int, str]], LineOf]:
-    """The tables of a text's rules, (line, reason) of what is no rule, and the line of a rule's key.
-
-    A fault of syntax ends the reading: there are then no tables, and one problem.
+    What is no TOML, or no list of rules, ends the reading: it is the only problem then.
     """
-    if len(text) > _MAX_TOML:
-        reason = f"{len(text):,} characters; at most {_MAX_TOML:,} are taken"
-        return [], [(1, reason)], lambda number, key: 1
-    try:
-        values = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # not only TOMLDecodeError: a number of 5,000 digits
-        return [], [_syntax(error, text)], lambda number, key: 1
+    tables, problem = tables_of(text)
+    if problem:
+        return (), [problem]
     lines = _Lines(text)
     problems = [
-        (lines.top.get(key, 1), f"{key!r} stands outside a rule; write each rule under [[rule]]")
-        for key in values
+        Problem(line, f"{key!r} stands outside a rule; write each rule under [[rule]]")
+        for key, line in lines.top.items()
         if key != "rule"
     ]
-    tables = values.get("rule", [])
-    if not isinstance(tables, list):
-        problems.append((lines.top["rule"], "rule is no list; write each rule under [[rule]]"))
-        tables = []
-    return tables, problems, lines.of
+    rules, faults = checked(tables)
+    problems += [Problem(lines.of(one.number, one.key), one.reason, one.number) for one in faults]
+    return rules, sorted(problems, key=lambda problem: problem.line)
 
 
-def _syntax(error: Exception, text: str) -> tuple[int, str]:
+def tables_of(text: str) -> tuple[list[Any], Problem | None]:
+    """The tables of a text's rules, as they are written; none, and the reason, where it holds no list of them."""
+    if len(text) > _MAX_TOML:
+        return [], Problem(1, f"{len(text):,} characters; at most {_MAX_TOML:,} are taken")
+    try:
+        found = tomllib.loads(text).get("rule", [])
+    except (ValueError, RecursionError) as error:  # not only TOMLDecodeError: a number of 5,000 digits
+        return [], _syntax(error, text)
+    if not isinstance(found, list):
+        return [], Problem(_Lines(text).top["rule"], "rule is no list; write each rule under [[rule]]")
+    return found, None
+
+
+def _syntax(error: Exception, text: str) -> Problem:
     if isinstance(error, RecursionError):
-        return 1, "not TOML that can be read: lists within lists, too deep"
+        return Problem(1, "not TOML that can be read: lists within lists, too deep")
     said = re.sub(r"\s*\(at .*\)$", "", str(error))
     place = re.search(r"\(at line (\d+), column (\d+)\)$", str(error))
     line = int(place[1]) if place else text.rstrip("\n").count("\n") + 1
     where = f", at character {place[2]}" if place else ""
-    return line, f"not TOML{where}: {said}"
+    return Problem(line, f"not TOML{where}: {said}")
 
 
 class _Lines:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.access import Viewer
 from core.errors import RankscopeError
-from core.rules.reading import checked, read_toml, written
+from core.rules.reading import read, written
 from core.rules.rule import Fields, Rule, even
 from core.rules.settling import settled
 from core.trace import Ruled
@@ -50,11 +50,9 @@ class Rules:
     @classmethod
     def from_toml(cls, text: str) -> Rules:
         """The rules of a text. Raises RulesError with every problem in it, each with its line."""
-        tables, problems, line_of = read_toml(text)
-        rules, faults = checked(tables)
-        problems += [(line_of(fault.number, fault.key), fault.reason) for fault in faults]
+        rules, problems = read(text)
         if problems:
-            raise RulesError(sorted(problems, key=lambda problem: problem[0]))
+            raise RulesError([(problem.line, problem.reason) for problem in problems])
         return cls(rules)
 
     def to_toml(self) -> str:

@@ -9,8 +9,10 @@ import pytest
 from core.access import Viewer
 from core.corpus import Corpus
 from core.corpus.first_stage import FirstStage
+from core.errors import Stopped
 from core.evaluation import EvaluationError, Evidence, GoldenQuery
 from core.pipeline import search
+from core.protocols import Progress
 from core.report.rules_preview import preview, preview_judged
 from core.rules import Rules
 from core.settings import IndexSettings, SearchSettings
@@ -129,3 +131,20 @@ def test_in_one_stage_rules_do_nothing_and_that_is_said(corpus: Corpus) -> None:
     assert "two stages are off" in preview(corpus, rules, "the valve", one).notes[0]
     with pytest.raises(EvaluationError):
         preview_judged(corpus, rules, [], one)
+
+
+def test_what_was_tried_before_a_stop_is_told(corpus: Corpus) -> None:
+    rules = Rules.from_toml(rule("out", "hide = true", "pump"))
+
+    def stop_at(at: int) -> Progress:
+        def tell(done: int, total: int) -> None:
+            if done == at:
+                raise Stopped("stopped by you")
+
+        return tell
+
+    found = preview_judged(corpus, rules, QUERIES, SETTINGS, stop_at(2))
+    assert (found.queries, len(found.effects[0].queries)) == (2, 2)
+    assert found.notes[0] == "stopped after 2 of 6 queries: these figures are of those"
+    with pytest.raises(Stopped):
+        preview_judged(corpus, rules, QUERIES, SETTINGS, stop_at(0))
