@@ -154,7 +154,8 @@ def _how_lost(trace: Trace, stage: Stage, position: int) -> str:
     if stage.kind == "project":
         return "no chunk of its item is among the nearest that the vector search was asked for"
     if stage.kind == "signal":
-        return _not_ranked(trace.settings, stage.name)
+        pinned = told(trace, "rules", position) if stage.name == "items.rules" else ""
+        return pinned or _not_ranked(trace.settings, stage.name)
     inputs = [trace.stage(name) for name in stage.inputs]
     if any(one.unit == stage.unit and one.ranking.rank_of(position) for one in inputs):
         return "only lists of weight 0 hold it"
@@ -241,7 +242,8 @@ def formula(settings: SearchSettings, stage: Stage, name: str, rank: int, term: 
     if stage.unit == "item":
         weight, k_rrf = settings.signal(name.removeprefix("items.")).weight, settings.k_rrf_items
         if name == "items.rules":  # every item boosted stands first, weighed by its rules
-            return f"{weight:g}·{term * (k_rrf + 1) / weight if weight else 0:g}/({k_rrf}+1)"
+            net = f"{term * (k_rrf + 1) / weight if weight else 0:g}"
+            return f"{weight:g}·{f'({net})' if term < 0 else net}/({k_rrf}+1)"
         return f"{weight:g}/({k_rrf}+{rank})"
     if stage.name == "scored":
         weight = settings.passage_weight if name == "fused" else settings.item_weight
