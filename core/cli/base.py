@@ -36,6 +36,15 @@ SetOption = Annotated[
 SettingsOption = Annotated[
     Path | None, typer.Option("--settings", help="Search settings from a TOML file exported before.")
 ]
+ViewerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="WHO",
+        help='As somebody who sees only what they may, such as "anna@example.org, group:finance"; "" is '
+        "somebody in no group. If not given, all is seen.",
+    ),
+]
 LimitOption = Annotated[
     int | None,
     typer.Option("--limit", min=1, help="Lines of each stage; if not given, five, and all in JSON."),
@@ -90,12 +99,25 @@ def corpus_of(collection: str) -> Any:
     return build_corpus(store, store.settings().index, progress)
 
 
-def trace_of(query: str, collection: str, changes: list[str] | None, file: Path | None) -> Any:
+def seen(corpus: Any, viewer: str | None) -> Any:
+    """The corpus as the viewer of --as sees it. Blank, such as from a variable that is unset, is not all."""
+    from core.access import parse_viewer
+
+    return corpus if viewer is None else corpus.for_viewer(parse_viewer(viewer))
+
+
+def trace_of(
+    query: str,
+    collection: str,
+    changes: list[str] | None,
+    file: Path | None,
+    viewer: str | None = None,
+) -> Any:
     """A search. A reranker that is paid is asked, and what that costs said before and after."""
     from core.pipeline import search as run
 
     chosen = search_settings(opened(collection), changes, file)
-    corpus = corpus_of(collection)
+    corpus = seen(corpus_of(collection), viewer)
     trace = run(corpus, query, chosen, pay=False)
     if (held := trace.record.reranked) and held.held:
         typer.echo(f"note: {held.failed}; asking now", err=True)

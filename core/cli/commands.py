@@ -19,6 +19,7 @@ from core.cli.base import (
     LimitOption,
     SetOption,
     SettingsOption,
+    ViewerOption,
     app,
     corpus_of,
     errors,
@@ -200,6 +201,7 @@ def search(
     collection: CollectionOption = SAMPLE,
     changes: SetOption = None,
     settings: SettingsOption = None,
+    viewer: ViewerOption = None,
     limit: LimitOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -207,7 +209,7 @@ def search(
     from core.report.export import trace_to_dict
 
     with errors():
-        trace = trace_of(query, collection, changes, settings)
+        trace = trace_of(query, collection, changes, settings, viewer)
         found = trace_to_dict(trace, limit)
     show(found, as_json, "" if as_json else _as_text(found, limit or 5))
 
@@ -219,13 +221,14 @@ def explain(
     collection: CollectionOption = SAMPLE,
     changes: SetOption = None,
     settings: SettingsOption = None,
+    viewer: ViewerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Why a chunk is in the result, or where it was lost, with the arithmetic."""
     from core.explanation import explain as explain_chunk
 
     with errors():
-        trace = trace_of(query, collection, changes, settings)
+        trace = trace_of(query, collection, changes, settings, viewer)
         if chunk.isdecimal():
             if not 1 <= int(chunk) <= len(trace.passages):
                 raise RankscopeError(
@@ -267,6 +270,7 @@ def export(
     collection: CollectionOption = SAMPLE,
     changes: SetOption = None,
     settings: SettingsOption = None,
+    viewer: ViewerOption = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file; standard output if not given.")
     ] = None,
@@ -287,7 +291,7 @@ def export(
             else:
                 text = exporter.settings_to_python(both, collection, query)
         else:
-            trace = trace_of(query, collection, changes, settings)
+            trace = trace_of(query, collection, changes, settings, viewer)
             if form == "trec":
                 try:
                     text = exporter.trace_to_trec(trace, stage)
