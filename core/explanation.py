@@ -134,14 +134,14 @@ def _how_lost(trace: Trace, stage: Stage, position: int) -> str:
         return f"its item does not pass the filters ({trace.settings.filters})"
     before = stage.before.rank_of(position)
     if before is not None and stage.limit is not None and before > stage.limit:
-        told = f"rank {before}, and only the first {stage.limit} go on"
+        cut = f"rank {before}, and only the first {stage.limit} go on"
         if stage.unit == "item" and stage.kind == "rule":  # its scores are places
-            return told
+            return cut
         # A reranker's own scores are on another scale than those its list was cut by.
         last = stage.before.head(stage.limit) if stage.kind == "rerank" else stage.ranking
         score, needed = float(stage.before.scores[before - 1]), float(last.scores[-1])
         return (
-            f"{told}: its score {number(score)} is {number(needed - score)} short of the last that does"
+            f"{cut}: its score {number(score)} is {number(needed - score)} short of the last that does"
         )
     if stage.kind == "search" and stage.inputs and not _item_passed(trace, position):
         return "not searched: its item did not pass the item stage"
