@@ -343,11 +343,7 @@ def _use_one(bench: Bench, trials: list[Trial]) -> None:
             on_click="ignore",
         )  # fmt: skip
     if one.settings.index != bench.settings.index:
-        draw.text(
-            "It needs the collection indexed anew: using it offers that at the left. The TOML has these settings whole, "
-            "the script searches the collection as it is indexed.",
-            "rs-quiet",
-        )
+        draw.text("It needs the collection indexed anew: using it offers that at the left.", "rs-quiet")
 
 
 def _use(one: Trial) -> None:
