@@ -164,14 +164,14 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
     judging.select_golden(trace, marks)
     if trouble := judging.take_trouble():
         draw.notice(trouble, "error")
-    _columns(trace, reader, marks)
+    position, item = _selected(trace)
+    _columns(trace, reader, marks, position)
     if not trace.passages:
         draw.notice(
             "No result. Try other words, switch on more indexes or signals, or raise the depth or the "
             "items.",
             "warning",
         )
-    position, item = _selected(trace)
     why_tab, flow_tab, keep_tab = st.tabs(
         ["Why is this here?", "Rank flow", "Export this trace"], key="below", on_change="rerun"
     )
@@ -189,10 +189,10 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
         draw.text(note, "rs-quiet")
 
 
-def _columns(trace: Trace, reader: Reader, marks: Marks) -> None:
+def _columns(trace: Trace, reader: Reader, marks: Marks, selected: int | None) -> None:
     steps = strip(trace)
     add_recall(steps, trace, marks)
-    lists = columns(trace, reader, state.lines_shown(), state.trace_before(), _selected(trace)[0])
+    lists = columns(trace, reader, state.lines_shown(), state.trace_before(), selected)
     add_marks(lists, trace, marks)
     rank_columns(
         steps,

@@ -1,7 +1,7 @@
 """The commands that measure: golden queries from a collection or from a folder, figures in a table or JSON.
 
 Their exit codes: 0 measured, and every --fail-under reached; 1 something a person can mend; 2 the call's
-words are off; 3 measured, and a --fail-under missed.
+words are off; 3 measured, and a --fail-under missed; 130 stopped by Ctrl-C, and what was measured is kept.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple
@@ -33,6 +35,9 @@ from core.settings import Settings
 
 MISSED = 3
 """The exit code where a figure is on the wrong side of its --fail-under."""
+
+STOPPED = 130
+"""The exit code after Ctrl-C, as shells have it: 128 and the signal's number."""
 
 SetArgument = Annotated[
     str,
@@ -124,24 +129,29 @@ def evaluate(
     fail_under: FailOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure a search against golden queries, at every stage. Exit codes: 0 done, 1 cannot, 3 --fail-under missed."""
+    """Measure a search against golden queries, at every stage. Exit codes: 0 done, 1 cannot, 3 --fail-under missed.
+
+    Stop with Ctrl-C: what is measured is kept, and the same call goes on from there; the exit code is 130.
+    """
     from core.evaluation import ResultsCache, measure
     from core.evaluation.corpora import Corpora
     from core.evaluation.coverage import measure_coverage
+    from core.evaluation.metrics import saturated
 
     begin = time.monotonic()
-    with errors():
+    heard = _Heard()
+    with errors(), heard.stoppable():
         limits = _limits(fail_under)
         found = _given(given, settings, search_changes, index_changes)
         queries = found.judgements.queries
         asked = queries[half == "odd" :: 1 if half == "all" else 2]
         corpora = Corpora(found.source, dollars)
-        corpus = corpora.of(found.settings.index, _telling("documents"))
+        corpus = corpora.of(found.settings.index, heard.of("documents"))
         measured = measure(
             corpus,
             asked,
             found.settings.search,
-            _telling("queries"),
+            heard.of("queries"),
             ResultsCache(found.cache),
             dollars > 0,
             dollars - corpora.spent,
@@ -154,6 +164,7 @@ def evaluate(
         at = sorted(set(ks or (5, 10, 20)))
         figures = {name: _figures(ranks, at) for name, ranks in measured.stages.items()}
         verdicts = [_verdict(limit, _mean(chosen, limit.label), stage) for limit in limits]
+        few = saturated(len(corpus), [*(f"recall@{k}" for k in at), *(one.label for one in limits)])
         report = {
             "set": given,
             "form": found.form,
@@ -172,7 +183,7 @@ def evaluate(
             "milliseconds": _times(measured.milliseconds),
             "seconds": round(time.monotonic() - begin, 2),
             "dollars": corpora.spent + measured.dollars,
-            "notes": [*corpus.notes, *measured.notes],
+            "notes": [*filter(None, [few]), *corpus.notes, *measured.notes],
             "settings": found.settings.to_dict(),
             "fingerprints": {
                 "corpus": corpus.fingerprint,
@@ -181,7 +192,7 @@ def evaluate(
         }
         if characters:
             covered = measure_coverage(
-                corpus, asked, found.settings.search, characters, _telling("queries")
+                corpus, asked, found.settings.search, characters, heard.of("queries")
             )
             report["characters"] = _characters(covered)
     show(report, as_json, "" if as_json else _table(report, at))
@@ -229,13 +240,15 @@ def sweep(
 ) -> None:
     """Try many settings and report the best on queries that did not choose it. Exit codes as of eval.
 
-    Stop with Ctrl-C: what is done is kept, and the same call goes on from there.
+    Stop with Ctrl-C: what is done is kept, and the same call goes on from there; the exit code is 130.
     """
     from core.evaluation import EvaluationError, ResultsCache
     from core.evaluation.space import Space
     from core.evaluation.sweep import run_sweep
+    from core.report.idle_space import idle_settings
 
-    with errors():
+    heard = _Heard()
+    with errors(), heard.stoppable():
         limits = _limits(fail_under)
         if unlike := [limit.label for limit in limits if limit.label != metric]:
             raise typer.BadParameter(
@@ -254,7 +267,7 @@ def sweep(
             seconds,
             dollars,
             split,
-            _told,
+            heard,
             ResultsCache(found.cache),
         )
         if made.best is None or made.best.value is None:
@@ -267,6 +280,8 @@ def sweep(
             )
         judged = made.held_out.winner.mean if made.held_out else made.best.value
         verdicts = [_verdict(limit, judged, stage) for limit in limits]
+        idle = idle_settings(space, stage).items()
+        notes = [f"{name} makes no difference: {reason}" for name, reason in idle]
         if output is not None:
             output.write_text(made.best.settings.to_toml(), encoding="utf-8")
         report = _finite(
@@ -276,6 +291,7 @@ def sweep(
                 "stage": stage,
                 "queries": made.queries,
                 "best": _trial(made.best),
+                "better_than_default": made.best is not made.default,
                 "default": _trial(made.default),
                 "held_out": _held_out(made.held_out),
                 "frontier": [_trial(one) for one in made.frontier],
@@ -285,11 +301,11 @@ def sweep(
                 "fail_under": verdicts,
                 "seconds": round(made.seconds, 2),
                 "dollars": made.dollars,
-                "notes": list(made.notes),
+                "notes": [*notes, *made.notes],
                 "settings": made.best.settings.to_dict(),
             }
         )
-    show(report, as_json, "" if as_json else _sweep_text(made, verdicts))
+    show(report, as_json, "" if as_json else _sweep_text(made, [*notes, *made.notes], verdicts))
     if not all(one["reached"] for one in verdicts):
         raise typer.Exit(MISSED)
 
@@ -485,7 +501,7 @@ def _table(report: dict[str, Any], ks: Sequence[int]) -> str:
     return "\n".join(lines)
 
 
-def _sweep_text(made: Any, verdicts: Sequence[dict[str, Any]]) -> str:
+def _sweep_text(made: Any, notes: Sequence[str], verdicts: Sequence[dict[str, Any]]) -> str:
     from core.evaluation.statistics import verdict
 
     def line(one: Any) -> str:
@@ -494,11 +510,12 @@ def _sweep_text(made: Any, verdicts: Sequence[dict[str, Any]]) -> str:
             return f"{'failed':>8}  {point}: {one.failed}"
         return f"{one.value:>8.4f}  {one.milliseconds:8.1f} ms  {point}"
 
-    rest = [one for one in made.frontier if one is not made.best]
+    same = made.best is made.default
+    rest = [one for one in made.frontier if one is not made.best and one is not made.default]
     lines = [
         f"{made.metric} of {made.stage} on {made.queries:,} queries; {len(made.trials):,} points, "
         f"{made.left:,} left; {made.seconds:.1f} s; cost ${made.dollars:.4f}",
-        f"best     {line(made.best)}",
+        f"best     {line(made.best)}" + ": nothing that was tried is better" * same,
         f"default  {line(made.default)}",
         *(f"cheaper  {line(one)}" for one in rest),
         *(f"         {line(one)}" for one in made.trials if one.value is None),
@@ -509,9 +526,9 @@ def _sweep_text(made: Any, verdicts: Sequence[dict[str, Any]]) -> str:
             f"on the other {made.held_out.queries:,} queries: best {winner.mean:.4f} "
             f"[{winner.low:.4f}, {winner.high:.4f}], default {default.mean:.4f} "
             f"[{default.low:.4f}, {default.high:.4f}]",
-            verdict(made.held_out.comparison),
+            *([] if same else [verdict(made.held_out.comparison)]),
         ]
-    lines += [f"note: {note}" for note in made.notes]
+    lines += [f"note: {note}" for note in notes]
     return "\n".join([*lines, *map(_verdict_text, verdicts)])
 
 
@@ -520,10 +537,27 @@ def _verdict_text(one: Mapping[str, Any]) -> str:
     return f"{one['metric']} of {one['stage']}: {one['value']:.4f}, limit {one['limit']}: {said}"
 
 
-def _telling(what: str) -> Any:
-    return lambda done, total: _told(what, done, total)
+class _Heard:
+    """Shows progress in a terminal, and knows how far it came when Ctrl-C ends it."""
 
+    def __init__(self) -> None:
+        self._last = "before anything was measured"
 
-def _told(what: str, done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        typer.echo(f"\r\033[K{what} {done:,}/{total:,}", err=True, nl=done == total)
+    def __call__(self, what: str, done: int, total: int) -> None:
+        self._last = f"at {what} {done:,} of {total:,}"
+        if sys.stderr.isatty():
+            typer.echo(f"\r\033[K{what} {done:,}/{total:,}", err=True, nl=done == total)
+
+    def of(self, what: str) -> Callable[[int, int], None]:
+        return partial(self, what)
+
+    @contextmanager
+    def stoppable(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            typer.echo(
+                f"\nrankscope: stopped {self._last}: that is kept, and the same call goes on from there",
+                err=True,
+            )
+            raise typer.Exit(STOPPED) from None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.evaluation.judgements import EvaluationError, GoldenQuery
-from core.evaluation.metrics import Metric, metric_at, per_query
+from core.evaluation.metrics import Metric, metric_at, per_query, saturated
 from core.evaluation.runner import Measured
 from core.evaluation.statistics import Comparison, compare, corrected, verdict
 
@@ -90,7 +90,8 @@ def compare_measured(
     asked = [metric_at(label) for label in metrics]
     first, *others = measured
     found: list[Difference] = []
-    notes: list[str] = []
+    few = saturated(max(one.chunks for one in measured.values()), metrics)
+    notes = [few] if few else []
     for other in others:
         pair = _Pair((first, other), (measured[first], measured[other]))
         notes += pair.notes()
@@ -99,7 +100,7 @@ def compare_measured(
                 try:
                     found.append(pair.difference(stage, metric, k, seed))
                 except EvaluationError as error:
-                    notes.append(f"{first} and {other}: {error}")
+                    notes.append(f"{first} and {other}: {error}{pair.alone(stage, metric, k)}")
     notes = list(dict.fromkeys(notes))
     if not found:
         raise EvaluationError(
@@ -175,6 +176,16 @@ class _Pair:
             seed=seed,
         )
         return Difference(stage, comparison, self._queries, before, after)
+
+    def alone(self, stage: str, metric: Metric, k: int | None) -> str:
+        """The figure of the one side that has it, to go on a sentence; blank where neither has."""
+        for name, side in zip(self._names, (self._a, self._b), strict=True):
+            try:
+                mean = float(per_query(side.stages[stage], metric.name, k).mean())
+            except EvaluationError:
+                continue
+            return f"; {name} alone has {metric.label(k)} {mean:.3f}"
+        return ""
 
 
 def _named(ids: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ places in the ranking (precision, MAP, nDCG) count such a passage once, with the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
@@ -123,6 +123,10 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 """The metrics by key, in the order in which they are shown."""
 
 
+_UNORDERED = frozenset({"recall", "failure", "success", "precision"})
+"""Those that count hits among the first k, wherever they stand there."""
+
+
 def metric_at(label: str) -> tuple[Metric, int | None]:
     """The metric and the k of a label such as `recall@20`, `nDCG@10` or `mrr`, in any letter case.
 
@@ -139,6 +143,29 @@ def metric_at(label: str) -> tuple[Metric, int | None]:
     if k == 0:
         raise EvaluationError(f"{label} is not defined; k is 1 or more")
     return METRICS[key], k
+
+
+def saturated(chunks: int, labels: Iterable[str]) -> str:
+    """Which of these metrics are the same for any order of so few chunks, in a sentence; blank for none.
+
+    Where the first k hold every chunk, what counts hits among them tells only that there is evidence.
+    """
+    blind = [label for label in labels if _holds_all(label, chunks)]
+    if chunks < 1 or not blind:
+        return ""
+    least = min(metric_at(label)[1] or 0 for label in blind)
+    others = "MRR, nDCG or recall@5" if chunks > 5 else "MRR or nDCG"
+    all_of_them = (
+        "1 chunk: the first holds it"
+        if chunks == 1
+        else f"{chunks:,} chunks: the first {least} hold them all"
+    )
+    return f"{all_of_them}, so {' and '.join(blind)} cannot tell settings apart; look at {others}"
+
+
+def _holds_all(label: str, chunks: int) -> bool:
+    metric, k = metric_at(label)
+    return metric.name in _UNORDERED and k is not None and k >= chunks
 
 
 def per_query(stage: Ranked, metric: str, k: int | None = None) -> NDArray[np.float64]:

@@ -68,6 +68,7 @@ class Places:
         self._named: dict[str, list[int]] = {}
         for at, name in enumerate(documents.names):
             self._named.setdefault(name, []).append(at)
+        self._stems: dict[str, list[int]] | None = None
         self._document = lru_cache(maxsize=32)(documents.__getitem__)
 
     def keep(self, placed: Placed) -> Place:
@@ -113,6 +114,7 @@ class Places:
         among = [at] if at is not None else next(filter(None, named), [])
         if not among and place.name in self._at:
             among = [self._at[place.name]]
+        among = among or self._without_ending(place.name)
         if not among:
             raise EvaluationError(f"there is no document {place.name!r}; add it again, or judge anew")
         same = [one for one in among if place.digest and self._documents.digests[one] == place.digest]
@@ -125,6 +127,14 @@ class Places:
         if place.whole or not place.quote:
             return self._at_span(place, among)
         return self._by_quote(place, among)
+
+    def _without_ending(self, name: str) -> list[int]:
+        """Documents of that file name without its ending, as sets name them that came before their documents."""
+        if self._stems is None:
+            self._stems = {}
+            for at, one in enumerate(self._documents.names):
+                self._stems.setdefault(one.rpartition("/")[2].rpartition(".")[0], []).append(at)
+        return self._stems.get(safe_name(name), [])
 
     def _at_span(self, place: Place, among: Sequence[int]) -> Placed:
         """What came without words lies where it was said to, if there is one document only."""

@@ -29,8 +29,8 @@ from core.vectors_cache import model_key
 
 T = TypeVar("T")
 
-LAYOUT = 2
-"""Raise it when the same search of the same corpus gives other ranks than before, or rows another form."""
+LAYOUT = 3
+"""Raise it when the same search of the same corpus gives other ranks or times than before, or rows another form."""
 
 _LARGEST = 256 << 20  # bytes: a file that grew beyond is begun anew
 _LOOKUP = 500  # keys a statement: below SQLite's oldest limit of 999 variables

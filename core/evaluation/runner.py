@@ -16,7 +16,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,8 +49,16 @@ from core.reranking import load_reranker
 from core.settings import SearchSettings
 from core.trace import Record, Reranked, Trace
 from core.types import encodable
+from core.vectors_cache import model_key
 
 _FROM_CACHE = "from the cache"  # what a reranker's note says where scores were kept from before
+
+_TIMED = 9  # queries embedded for the median time of one
+_KEPT_FASTER = 10  # times as fast as made: a vector that was kept from before
+_EMBEDDING = "embedding a query"  # where the cache keeps that time
+
+_embedding_times: dict[str, dict[str, float]] = {}
+"""What `_time_embedding` gave, by model."""
 
 _paces: defaultdict[tuple[str, str], deque[float]] = defaultdict(lambda: deque(maxlen=200))
 """Milliseconds a text that rerankers took lately, by name and model."""
@@ -101,11 +109,12 @@ class Measured:
     """What a set of golden queries gave under one setting.
 
     `queries` are those with evidence, in order; `unanswerable` those without any. `milliseconds` (n,)
-    of each query's search: of the parts in use, its embedding included where the model runs here.
+    of each query's search: of the parts in use, with the model loaded; embedding takes the model's median for
+    all queries and settings, and counts where the model runs here and vectors are searched.
     `prices` (n,) are the US dollars for each query's reranking with nothing cached, NaN where not known;
     `dollars` is what this measuring cost, `due` what it would cost to ask the reranker that was held.
     `notes` say, with a count, what did not go as set, and which evidence is not in the corpus. `readings`
-    are what a `Reading` gave for each query.
+    are what a `Reading` gave for each query; `chunks` is how many the corpus has.
     """
 
     settings: SearchSettings
@@ -118,6 +127,7 @@ class Measured:
     prices: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     due: float = 0.0
     readings: tuple[Any, ...] = ()
+    chunks: int = 0
 
     def stage(self, name: str) -> StageRanks:
         """The stage of that name. Raises EvaluationError naming those there are."""
@@ -162,7 +172,8 @@ def measure_many(
     """As `measure`, of each setting, in their order. Only the named `stages` are kept in memory, all when
     there are none; `progress` hears of queries, each under all settings, and the money is for all of them."""
     asked = answerable(queries)
-    runner = _Runner(corpus, settings, cache, _Purse(at_most if pay else 0.0), reading)
+    texts = [query.text for query in asked]
+    runner = _Runner(corpus, texts, settings, cache, _Purse(at_most if pay else 0.0), reading)
     gathered = [_Gathered(stages) for _ in settings]
     grades: list[NDArray[np.int64]] = []
     lost = 0
@@ -182,7 +193,7 @@ def measure_many(
         said.append(f"{lost} golden spans have no chunk in this corpus: they count as not found")
     silent = tuple(query for query in queries if not query.answerable)
     return [
-        one.measured(chosen, asked, silent, tuple(grades), said)
+        one.measured(chosen, asked, silent, tuple(grades), said, len(corpus))
         for chosen, one in zip(settings, gathered, strict=True)
     ]
 
@@ -267,6 +278,7 @@ class _Gathered:
         silent: tuple[GoldenQuery, ...],
         grades: tuple[NDArray[np.int64], ...],
         said: Sequence[str],
+        chunks: int,
     ) -> Measured:
         whole = {name: seen for name, seen in self._stages.items() if len(seen) == len(asked)}
         notes = [f"{note} ({times} of {len(asked)} queries)" for note, times in self._notes.items()]
@@ -305,6 +317,7 @@ class _Gathered:
             np.array(self._prices),
             due,
             tuple(self._readings),
+            chunks,
         )
 
 
@@ -324,13 +337,14 @@ class _Runner:
     def __init__(
         self,
         corpus: Corpus,
+        texts: Sequence[str],
         settings: Sequence[SearchSettings],
         cache: ResultsCache | None,
         purse: _Purse,
         reading: Reading | None,
     ) -> None:
         self.corpus, self.settings, self.cache, self.purse = corpus, settings, cache, purse
-        self._reading = reading
+        self._texts, self._reading = texts, reading
         self._keys = [settings_key(corpus, one) if cache else None for one in settings]
         together: dict[object, list[int]] = defaultdict(list)
         for at, one in enumerate(settings):
@@ -404,6 +418,26 @@ class _Runner:
             stages, answer.milliseconds, notes, answer.price, failed, held, answer.dollars, read
         )
 
+    @cached_property
+    def embedding(self) -> float:
+        """Milliseconds that a query's vector takes; 0 where a search makes it anew, and is timed with it.
+
+        One figure for all queries and settings: where it was another for each, settings that differ in
+        nothing slow would look faster or slower. The cache keeps it, for what is measured later.
+        """
+        embedder = self.corpus.embedder
+        if is_hosted(embedder.model_id):  # paid for each time, and its time is the network's
+            return 0.0
+        model = model_key(embedder)
+        facts = self.cache.trials(_EMBEDDING).get(model) if self.cache else None
+        if facts is None:
+            facts = _embedding_times.get(model) or _time_embedding(embedder.embed_query, self._texts)
+            _embedding_times[model] = facts
+            if self.cache:
+                self.cache.put_trial(_EMBEDDING, model, facts)
+        kept = facts["again"] * _KEPT_FASTER < facts["made"]
+        return facts["made"] if kept else 0.0
+
     def reranking_time(self, trace: Trace) -> tuple[float, str]:
         """Milliseconds that scoring takes, and a note where that is not known.
 
@@ -440,11 +474,9 @@ class _Asking:
 
     def __init__(self, runner: _Runner, query: str, widest: SearchSettings) -> None:
         self._runner, self._corpus, self._query = runner, runner.corpus, query
-        embedder = self._corpus.embedder
-        # A hosted model is paid for each time, and its time is the network's.
-        self._embedding = (
-            0.0 if is_hosted(embedder.model_id) else _embedding_time(embedder.embed_query, query)
-        )
+        if runner.embedding:  # the vector is there when the clock of the search starts
+            self._corpus.embedder.embed_query(encodable(query))
+        self._assembling: float | None = None
         self._record, self._indexes = record(self._corpus, query, widest)
         self._memo = Memo()
         self._reranked: dict[tuple[str, str], Record] = {}
@@ -475,7 +507,11 @@ class _Asking:
             reranked[key], dollars = self._rerank(recorded, settings)
             begin = time.perf_counter()
             trace = assemble(self._corpus, reranked[key], settings, indexes, memo)
-        spent = (time.perf_counter() - begin) * 1000 + self._embedding + _searching(trace)
+        if (
+            self._assembling is None
+        ):  # the first stands for all: the others find in the memo what it made
+            self._assembling = (time.perf_counter() - begin) * 1000
+        spent = self._assembling + _searching(trace, self._runner.embedding)
         reranking, note = self._runner.reranking_time(trace)
         return _Answer(trace, spent + reranking, self._price(trace), dollars, note)
 
@@ -504,21 +540,28 @@ def _was_read(one: Observed, reading: Reading | None) -> bool:
     return reading is None or (one.reading is not None and one.reading[0] == reading.name)
 
 
-@lru_cache(maxsize=4_096)
-def _embedding_time(embed: Callable[[str], Vectors], query: str) -> float:
-    """Milliseconds for the query's vector, timed once: the model's own cache gives it the next time."""
-    begin = time.perf_counter()
-    embed(encodable(query))
-    return (time.perf_counter() - begin) * 1000
+def _time_embedding(embed: Callable[[str], Vectors], texts: Sequence[str]) -> dict[str, float]:
+    """Median milliseconds for a query's vector: `made`, and given `again` for the same text."""
+    embed("the first loads the model")
+    spent: dict[str, list[float]] = {"made": [], "again": []}
+    for number in range(_TIMED):
+        # Words that nobody searched for: of those that somebody did, the model may have the vector.
+        text = encodable(f"{texts[number % len(texts)]} {number}")
+        for one in spent.values():
+            begin = time.perf_counter()
+            embed(text)
+            one.append((time.perf_counter() - begin) * 1000)
+    return {name: statistics.median(one) for name, one in spent.items()}
 
 
-def _searching(trace: Trace) -> float:
-    """Milliseconds of those searches whose results the trace uses."""
+def _searching(trace: Trace, embedding: float) -> float:
+    """Milliseconds of those searches whose results the trace uses, and of the query's vector where one does."""
     used = {stage.name for stage in trace.stages if stage.on}
     if "items.semantic" in used:
         used.add(VECTOR)
     spent = trace.record.milliseconds
-    return sum(spent[name] for name in used & spent.keys() - {RERANKER})
+    vector = embedding if VECTOR in used else 0.0
+    return vector + sum(spent[name] for name in used & spent.keys() - {RERANKER})
 
 
 def _estimate(

@@ -153,9 +153,9 @@ def compare(
         higher_is_better=higher_is_better,
         queries=len(left),
         means=(float(left.mean()), float(right.mean())),
-        difference=mean,
-        low=low,
-        high=high,
+        difference=_unsigned_zero(mean),
+        low=_unsigned_zero(low),
+        high=_unsigned_zero(high),
         spread=float(differences.std(ddof=1)) if len(left) > 1 else math.nan,
         wins=gains if higher_is_better else drops,
         losses=drops if higher_is_better else gains,
@@ -219,6 +219,10 @@ def _values(values: ArrayLike) -> NDArray[np.float64]:
     if not np.isfinite(taken).all():
         raise EvaluationError(f"value {np.argmin(np.isfinite(taken)) + 1} is not a finite number")
     return taken
+
+
+def _unsigned_zero(value: float) -> float:
+    return 0.0 if abs(value) < _EQUAL else value
 
 
 def _batch(values: NDArray[np.float64]) -> int:

@@ -24,7 +24,7 @@ from core.embedding import load_embedder
 from core.errors import RankscopeError, SettingsError, Stopped
 from core.evaluation.corpora import Corpora, Telling
 from core.evaluation.judgements import EvaluationError, GoldenQuery
-from core.evaluation.metrics import metric_at, per_query
+from core.evaluation.metrics import metric_at, per_query, saturated
 from core.evaluation.optimiser import Optimiser
 from core.evaluation.results import ResultsCache, parts_version, query_key
 from core.evaluation.runner import Measured, answerable, measure_many
@@ -52,6 +52,7 @@ TRIALS = 50
 _PATIENCE = 3  # times as many points asked for as wanted: an optimiser names good ones again
 _KEPT = ("value", "milliseconds", "dollars", "chunks", "vector_bytes")
 _EQUAL = 9  # decimals in which two values are one, computed in another order
+_SLACK, _MOMENT = 1.1, 1.0  # a time beyond another by less than a tenth and a millisecond is noise
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,9 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep found. `best` has the best value, of equal ones the fastest; `frontier`, by falling value,
-    those that none beats in value, time and price at once; `default` is the space's base on the same queries.
+    """What a sweep found. `default` is the space's base on the same queries; `best` has the best value, of equal
+    ones the fastest, and is `default` itself where none is better than that; `frontier`, by falling value, the
+    best and those that none beats in value, time and price at once.
 
     Not `complete` when it was stopped or a budget ran out: the same sweep goes on from there. `left` points
     of a grid were not tried. `dollars` were spent now, `seconds` it took.
@@ -141,8 +143,10 @@ def run_sweep(
     else:
         wanted = TRIALS if trials is None else trials
         run.optimise(wanted)
-    best = run.best()
+    best, frontier = run.standing(default)
     held_out = run.held_out(best, reporting) if best else None
+    chunks = max((one.chunks for one in (default, *run.trials.values())), default=0)
+    few = saturated(chunks, [metric])
     return Sweep(
         metric=metric,
         stage=stage,
@@ -150,13 +154,13 @@ def run_sweep(
         trials=tuple(run.trials.values()),
         default=default,
         best=best,
-        frontier=run.frontier(),
+        frontier=frontier,
         held_out=held_out,
         complete=run.complete,
         left=max(0, wanted - len(run.trials)),
         dollars=run.spent,
         seconds=time.monotonic() - run.begun,
-        notes=tuple(dict.fromkeys(run.notes)),
+        notes=tuple(dict.fromkeys(filter(None, [few, *run.notes]))),
     )
 
 
@@ -186,6 +190,7 @@ class _Run:
         self._deadline = None if seconds is None else self.begun + seconds
         self._pay = dollars > 0
         self._corpora = Corpora(source, dollars)
+        self._models: dict[str, str] = {}  # model → why it cannot be used
         facts = [space.fingerprint(), self._metric.name, self._k, stage, *map(query_key, self.queries)]
         self._key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
         self._stored = cache.trials(self._key) if cache else {}
@@ -203,6 +208,9 @@ class _Run:
                 if point_key(point) in self.trials:
                     continue
                 if settings := self._settings(point):
+                    if why := self._unusable(settings.index.model):
+                        self._put(Trial(point, settings, failed=why))
+                        continue
                     name = self._name(point, settings)
                     if name in self._stored:
                         self._put(Trial(point, settings, **self._stored[name]))
@@ -233,23 +241,22 @@ class _Run:
                 done = self.trials.get(point_key(point))
                 optimiser.tell(trial, None if done is None else self._worth(done))
 
-    def best(self) -> Trial | None:
-        """The best trial, of equally good ones the fastest, of those the first tried."""
-        measured = [one for one in self.trials.values() if one.value is not None]
-        return min(measured, key=self._order, default=None)
-
-    def frontier(self) -> tuple[Trial, ...]:
-        """The trials that no other beats in one of value, time and price and equals in the rest."""
-        kept: list[Trial] = []
-        best: list[tuple[float, ...]] = []
-        for one in sorted(
-            (one for one in self.trials.values() if one.value is not None), key=self._order
-        ):
-            costs = self._order(one)
-            if not any(all(a <= b for a, b in zip(other, costs, strict=True)) for other in best):
-                kept.append(one)
-                best.append(costs)
-        return tuple(kept)
+    def standing(self, default: Trial) -> tuple[Trial | None, tuple[Trial, ...]]:
+        """The best trial and the frontier, as `Sweep` has them; of what is alike the first tried."""
+        measured = [one for one in (default, *self.trials.values()) if one.value is not None]
+        if not measured:
+            return None, ()
+        least = min(map(self._loss, measured))
+        best = next(one for one in measured if self._loss(one) == least)
+        if best is not default:
+            equal = [one for one in measured if self._loss(one) == least]
+            fastest = min(one.milliseconds for one in equal)
+            best = min((one for one in equal if _no_slower(one.milliseconds, fastest)), key=_price)
+        frontier = [best]
+        for one in sorted(measured, key=lambda one: (self._loss(one), one.milliseconds, _price(one))):
+            if not any(self._no_worse(other, one) for other in frontier):
+                frontier.append(one)
+        return best, tuple(frontier)
 
     def held_out(self, best: Trial, reporting: Sequence[GoldenQuery]) -> HeldOut | None:
         """The winner and the base on the other half; None, with a note, where they cannot be compared."""
@@ -286,6 +293,17 @@ class _Run:
         except SettingsError as error:
             self._put(Trial(point, self._space.base, failed=str(error)))
             return None
+
+    def _unusable(self, model: str) -> str:
+        """Why no corpus can have this model; blank where one can. Asked once: without a network each time
+        would take a minute."""
+        if model not in self._models:
+            try:
+                load_embedder(model)
+                self._models[model] = ""
+            except RankscopeError as error:
+                self._models[model] = str(error)
+        return self._models[model]
 
     def _name(self, point: Point, settings: Settings) -> str:
         """What a trial is kept under: it holds for these documents, contexts and weights only."""
@@ -363,10 +381,15 @@ class _Run:
             return None
         return trial.value if self._metric.higher_is_better else -trial.value
 
-    def _order(self, trial: Trial) -> tuple[float, float, float]:
-        # Two digits of the time: what differs by less is noise, and would pass for a frontier.
-        milliseconds = float(f"{trial.milliseconds:.2g}")
-        return (-round(self._worth(trial) or 0.0, _EQUAL), milliseconds, _price(trial))
+    def _loss(self, trial: Trial) -> float:
+        return -round(self._worth(trial) or 0.0, _EQUAL)
+
+    def _no_worse(self, one: Trial, other: Trial) -> bool:
+        return (
+            self._loss(one) <= self._loss(other)
+            and _no_slower(one.milliseconds, other.milliseconds)
+            and _price(one) <= _price(other)
+        )
 
     def _tell(self, what: str) -> Progress:
         def tell(done: int, total: int) -> None:
@@ -376,6 +399,10 @@ class _Run:
                 self._progress(what, done, total)
 
         return tell
+
+
+def _no_slower(one: float, other: float) -> bool:
+    return one <= other * _SLACK + _MOMENT
 
 
 def _price(trial: Trial) -> float:

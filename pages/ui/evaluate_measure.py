@@ -223,8 +223,12 @@ def _table(found: Finished[Outcome], measured: Measured, labels: Sequence[str]) 
     best = [_best(metric, [row[at] for row in cells.values()]) for at, (metric, _) in enumerate(asked)]
     rows = []
     for name, stage in measured.stages.items():
-        shown = "".join(_cell(cell, top) for cell, top in zip(cells[name], best, strict=True))
-        shown += _unjudged(stage, k)
+        blind = {at or k: _unjudged(stage, at or k) for _, at in asked}
+        shown = "".join(
+            _cell(cell, top, f"{blind[at or k]} of the first {at or k} results nobody has judged")
+            for cell, top, (_, at) in zip(cells[name], best, asked, strict=True)
+        )
+        shown += f"<td>{_unjudged(stage, k)}</td>"
         last = ' class="last"' if name in ("kept", "passages") else ""
         rows.append(f"<tr{last}><td>{escape(stage_title(name))}</td>{shown}</tr>")
     st.html(
@@ -275,15 +279,16 @@ def _best(metric: Metric, cells: Sequence[Interval | str]) -> float | None:
     return max(means) if metric.higher_is_better else min(means)
 
 
-def _cell(cell: Interval | str, best: float | None) -> str:
+def _cell(cell: Interval | str, best: float | None, told: str = "") -> str:
     if isinstance(cell, str):
         return f'<td title="{escape(sentence(cell))}">–</td>'
     mark = ' class="best"' if best is not None and abs(cell.mean - best) < 1e-9 else ""
-    return f"<td{mark}>{cell.mean:.3f}<small>{cell.low:.2f}–{cell.high:.2f}</small></td>"
+    title = f' title="{escape(told)}"' if told else ""
+    return f"<td{mark}{title}>{cell.mean:.3f}<small>{cell.low:.2f}–{cell.high:.2f}</small></td>"
 
 
 def _unjudged(stage: StageRanks, k: int) -> str:
-    return f"<td>{100 * stage.unjudged(k).mean():.0f} %</td>" if len(stage.judged) else "<td>–</td>"
+    return f"{100 * stage.unjudged(k).mean():.0f} %" if len(stage.judged) else "–"
 
 
 def _definitions(labels: Sequence[str]) -> None:

@@ -278,6 +278,10 @@ def test_every_stage_is_measured_and_what_is_not_located_counts_as_lost(
     # Three of four queries have all their evidence in so small a collection; the fourth cannot be found.
     assert rows["Kept"][2].startswith("0.750<small>")
     assert rows["Kept"][3].startswith("0.250<small>")
+    # How much is unjudged stands with each figure, at its own k.
+    body = "".join(one.proto.body for one in page.get("html"))
+    assert re.search(r'title="\d+ % of the first 5 results nobody has judged">', body)
+    assert re.search(r'title="\d+ % of the first 20 results nobody has judged">', body)
     text = " ".join(shown_text(page).split())
     assert "4 queries with evidence 1 without: they have no recall 1 spans not located" in text
     assert "Up to date" in text

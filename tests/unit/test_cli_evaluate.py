@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -169,11 +170,13 @@ def test_a_sweep_finds_the_point_reports_the_other_half_and_writes_it(
     folder: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "best.toml"
-    tried = ["--try", "search.indexes.bm25.on=false,true", "--try", "search.k=5,20"]
-    words = ["sweep", folder, *ONE, *tried, "--metric", "recall@5", "-o", out]
+    tried = ["--try", "search.indexes.bm25.weight=0,1", "--try", "search.k=5,20"]
+    worse = ("--set", "indexes.bm25.weight=0")
+    words = ["sweep", folder, *ONE, *worse, *tried, "--metric", "recall@5", "-o", out]
     found = json.loads(run(*words, "--fail-under", "recall@5=0.9", "--json", code=3))
     assert len(found["trials"]) == 4
-    assert found["best"]["point"]["search.indexes.bm25.on"] is True
+    assert found["best"]["point"]["search.indexes.bm25.weight"] == 1
+    assert found["better_than_default"] is True
     assert found["best"]["value"] == pytest.approx(2.5 / 3)
     assert found["held_out"]["winner"]["mean"] == found["fail_under"][0]["value"] == pytest.approx(2 / 3)
     assert found["default"]["point"] == {}
@@ -214,3 +217,74 @@ def test_a_limit_never_stands_on_the_half_that_was_tuned_on(folder: Path) -> Non
     )
     told = run(*swept, "--fail-under", "recall@1=0.1", code=1)
     assert "nothing was held out" in told
+
+
+def test_a_start_that_nothing_beats_is_the_best_and_is_what_is_written(
+    folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "best.toml"
+    words = [
+        "sweep",
+        folder,
+        *ONE,
+        "--try",
+        "search.indexes.bm25.weight=0",
+        "--metric",
+        "mrr@5",
+        "-o",
+        out,
+    ]
+    found = json.loads(run(*words, "--json"))
+    assert found["trials"][0]["value"] < found["default"]["value"]
+    assert found["best"] == found["default"]
+    assert found["better_than_default"] is False
+    assert found["held_out"]["winner"] == found["held_out"]["default"]
+    assert Settings.from_toml(out.read_text()).search.index("bm25").weight == 1
+    best, default = run(*words).splitlines()[1:3]
+    assert best.startswith("best")
+    assert best.endswith("unchanged: nothing that was tried is better")
+    assert default.split()[1] == best.split()[1]
+
+
+def test_a_setting_that_moves_nothing_and_few_chunks_are_named(folder: Path) -> None:
+    words = ["sweep", folder, *ONE, "--try", "search.item_weight=0,1"]
+    few = "6 chunks: the first 20 hold them all, so recall@20 cannot tell settings apart"
+    notes = json.loads(run(*words, "--json"))["notes"]
+    assert notes[0] == "search.item_weight makes no difference: two stages are off"
+    assert notes[1].startswith(few)
+    assert f"note: {few}" in run("eval", folder, *ONE, "--k", 20)
+    assert "cannot tell" not in run("eval", folder, *ONE, "--k", 5)
+
+
+class Interrupted(HashEmbedder):
+    """Ctrl-C comes while it embeds a query, once."""
+
+    armed = True
+
+    def embed_query(self, text: str) -> np.ndarray:
+        if self.armed and text == "sensor":
+            self.armed = False
+            raise KeyboardInterrupt
+        return super().embed_query(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["eval"], "stopped at queries 4 of 6: that is kept"),
+        (["sweep", "--try", "search.k=5,20", "--split", "none"], "under way: searching 4 of 6: that is kept"),
+    ],
+)  # fmt: skip
+def test_stopped_by_ctrl_c_it_says_what_is_kept_and_goes_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str
+) -> None:
+    embedder = Interrupted(model_id=DEFAULT_MODEL)
+    monkeypatch.setitem(embedding._loaded, DEFAULT_MODEL, embedder)
+    asked = [words[0], folder, "--set", "two_stage=false", *words[1:]]
+    said = run(*asked, code=130)
+    assert told in said
+    assert "the same call goes on from there" in said
+    before = embedder.queries
+    run(*asked)
+    # Four queries were there: of the default, which a sweep measures first, two are left, then its points.
+    assert embedder.queries - before == (2 if words[0] == "eval" else 2 + 6)

@@ -119,7 +119,7 @@ class TestReading:
             {"query": "two", "document": "a.txt", "quote": "Delta"},
             {"query": "one", "document": "a.txt", "quote": "gamma"},
         )
-        assert {id: len(query.evidence) for id, query in queries.items()} == {"1": 2, "2": 1}
+        assert {one.text: len(one.evidence) for one in queries.values()} == {"one": 2, "two": 1}
 
     def test_a_name_that_records_share_stands_for_all_of_them(self) -> None:
         queries, problems = read(

@@ -160,7 +160,9 @@ class TestOwnForms:
         assert query.evidence == (Evidence("d1", 26, 42),)
 
     def test_what_a_table_lacks_and_what_is_not_read_is_named(self) -> None:
-        with pytest.raises(EvaluationError, match=r"column query in fragen.csv; name the columns query"):
+        with pytest.raises(
+            EvaluationError, match=r"needs a table with a column query.* among fragen.csv; add it"
+        ):
             read({"fragen.csv": "frage,datei\nWann?,valves.txt\n"})
         for table in ("set.csv", "set.jsonl"):
             row = "query\nwhen?\n" if table.endswith("csv") else '{"query": "when?"}\n'
@@ -356,7 +358,7 @@ class TestNothingIsLostWithoutAWord:
         found = read_set(folder(tmp_path, files))
         assert [one.id for one in found.documents] == ["valves"]
         assert found.judgements.problems == (
-            f"files of which {form} reads nothing are left out: README, more/b.txt, notes.md",
+            f"files of which {form} reads nothing are left out: more/b.txt, notes.md",
         )
         judged = read({**self.files(form, "d1"), **corpus}).judgements
         assert judged.problems == (
@@ -463,10 +465,10 @@ class TestSpanForms:
             + 'x?,"[]",moon\ny?,broken,valves\n'
         )
         found = read({"questions_df.csv": rows})
-        queries = by_id(found)
-        assert queries["1"].evidence == (Evidence("d1", 26, 42),)
-        assert not queries["2"].answerable
-        assert queries["3"].unlocated[0].reason == "the references are no JSON list"
+        new, x, y = found.judgements.queries
+        assert new.evidence == (Evidence("d1", 26, 42),)
+        assert not x.answerable
+        assert y.unlocated[0].reason == "the references are no JSON list"
         assert "corpora that are not there, and their questions: moon" in found.judgements.problems
 
     def test_cookbook_texts_against_a_collection(self) -> None:
@@ -485,7 +487,10 @@ class TestHostileFiles:
         ("files", "reason"),
         [
             ({"a.bin": b"\x00\xff\xfe"}, "no form of golden queries is recognised in a.bin"),
-            ({"a.jsonl": b'{"query": "\xff"}'}, "a.jsonl is no UTF-8 text"),
+            (
+                {"a.jsonl": b'{"query": "a"}\n' * 700 + bytes(range(256)) * 400},
+                "a.jsonl: this is not a text file",
+            ),
             ({"a.jsonl": "[" * 100_000 + '\n{"query": 1}'}, "no form of golden queries"),
             ({"bench.json": '{"tests": [' + "[" * 100_000}, "bench.json is no JSON"),
             ({"bench.json": '{"tests": 7}'}, "no golden query could be read"),
@@ -517,7 +522,7 @@ class TestHostileFiles:
             '{"query": "q4", "document": "d1", "quote": "x", "grade": -3}',
         ]
         found = read({"a.jsonl": "\n".join(lines)})
-        assert by_id(found)["1"].evidence == (Evidence("d1", 26, 42),)
+        assert found.judgements.queries[0].evidence == (Evidence("d1", 26, 42),)
         assert [problem.split(",")[0].split(":")[0] for problem in found.judgements.problems] == [
             f"line {number}" for number in (2, 3, 4, 5, 6)
         ]

@@ -277,6 +277,19 @@ class TestAdding:
         assert query.evidence == (Evidence("l", 9, 18, 2), Evidence("l", 0, 4), Evidence("w", 0, 4))
         assert [one.reason for one in query.unlocated] == ["the grade is 'high'"]
 
+    def test_a_document_named_without_its_ending_is_found_when_it_comes(
+        self, store: JudgementStore
+    ) -> None:
+        qrels = Judgements(
+            (GoldenQuery("q", "alloy?", unlocated=(Unlocated("doc7", "", "gone", whole=True),)),)
+        )
+        store.add(qrels, ListedDocuments([]), "qrels.tsv")
+        assert only(store.queries(DOCUMENTS)).evidence == ()
+        come = document("Alloy seven.", "d7", "sub/doc7.md")
+        assert only(store.queries(ListedDocuments([come]))).evidence == (Evidence("d7", 0, 12),)
+        twice = ListedDocuments([come, document("Alloy.", "d8", "doc7.txt")])
+        assert only(store.queries(twice)).evidence == ()
+
     def test_renamed_and_removed(self, store: JudgementStore) -> None:
         store.add(self.SET, DOCUMENTS, "a")
         store.rename_query("2", "nobody?")

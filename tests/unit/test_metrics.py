@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.evaluation.characters import CHARACTER_METRICS, Span, character_scores, precision_omega
 from core.evaluation.judgements import EvaluationError
-from core.evaluation.metrics import METRICS, metric_at, per_query, unjudged
+from core.evaluation.metrics import METRICS, metric_at, per_query, saturated, unjudged
 
 
 @dataclass(frozen=True)
@@ -292,3 +292,18 @@ class TestCharacters:
         touching = [one for one in got if set(characters([one])) & set(characters(wanted))]
         union = len(set(characters(touching)))
         assert precision_omega(got, wanted) == (overlap / union if union else 0)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "labels", "told"),
+    [
+        (13, ["recall@20"], "13 chunks: the first 20 hold them all, so recall@20 cannot tell settings apart; look at MRR, nDCG or recall@5"),
+        (20, ["failure@20", "recall@20", "recall@5", "mrr@20", "ndcg@20", "mrr"], "20 chunks: the first 20 hold them all, so failure@20 and recall@20 cannot tell settings apart; look at MRR, nDCG or recall@5"),
+        (5, ["success@10", "precision@5"], "5 chunks: the first 5 hold them all, so success@10 and precision@5 cannot tell settings apart; look at MRR or nDCG"),
+        (1, ["recall@5"], "1 chunk: the first holds it, so recall@5 cannot tell settings apart; look at MRR or nDCG"),
+        (21, ["recall@20"], ""),
+        (0, ["recall@20"], ""),
+    ],
+)  # fmt: skip
+def test_so_few_chunks_that_a_metric_tells_nothing(chunks: int, labels: list[str], told: str) -> None:
+    assert saturated(chunks, labels) == told

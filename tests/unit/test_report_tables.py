@@ -7,8 +7,10 @@ import math
 import pytest
 
 from core.corpus import Corpus
+from core.evaluation import Evidence, GoldenQuery
 from core.pipeline import replay, search
 from core.report.figures import flow_positions, rank_flow
+from core.report.marks import Marks, add_marks
 from core.report.tables import (
     Reader,
     chunk_label,
@@ -132,6 +134,23 @@ def test_a_selected_chunk_below_the_lines_drawn_is_the_last_line(trace: Trace, r
     assert added["items"] == ((trace.stage("items").ranking.rank_of(item) or 0) > 1)
     holding = [at for at, one in enumerate(trace.passages) if last in one.members]
     assert added["passages"] == (holding != [] and holding[0] > 0)
+
+
+def test_a_selected_chunk_below_the_lines_drawn_has_its_own_mark_and_verdict(
+    corpus: Corpus, trace: Trace, reader: Reader
+) -> None:
+    last = int(trace.stage("vector").ranking.positions[-1])
+    span = (
+        corpus.item_ids[corpus.item_of[last]],
+        int(corpus.starts[last]),
+        int(corpus.ends[last]),
+    )
+    marks = Marks.of(corpus, GoldenQuery("1", "red pump", (Evidence(*span, 3),)))
+    made = columns(trace, reader, limit=2, selected=last)
+    add_marks(made, trace, marks)
+    lines = next(one["lines"] for one in made if one["name"] == "vector")
+    assert [line["mark"] for line in lines] == ["unjudged", "unjudged", "golden"]
+    assert [line["verdict"] for line in lines] == [None, None, 3]
 
 
 def test_a_selected_chunk_that_is_drawn_or_ranked_nowhere_adds_no_line(

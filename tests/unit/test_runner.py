@@ -18,10 +18,10 @@ from core.evaluation.results import ResultsCache, query_key
 from core.evaluation.runner import Measured, measure_many
 from core.protocols import Scores
 from core.reranking import register_reranker, unregister_reranker
-from core.settings import SearchSettings
+from core.settings import IndexSettings, SearchSettings
 from core.types import Document
 from tests.fakes import HashEmbedder
-from tests.unit.test_evaluation import corpus_of, document, wordy_corpus, wordy_queries
+from tests.unit.test_evaluation import WORDS, corpus_of, document, wordy_corpus, wordy_queries
 
 BASE = SearchSettings()
 ONE_STAGE = SearchSettings(two_stage=False)
@@ -366,3 +366,72 @@ def test_documents_of_one_chunk_and_blank_queries(tmp_path: Path) -> None:
     assert measured.stage("kept").recall(20) == 0
     assert measured.stage("kept").unjudged(20).tolist() == [0]
     assert "type a query to search (1 of 1 queries)" in measured.notes
+
+
+class Loading(HashEmbedder):
+    """The first vector waits for the model, each new one takes 20 ms, and those of queries are kept."""
+
+    def __init__(self) -> None:
+        super().__init__(model_id="loading")
+        self.kept: dict[str, np.ndarray] = {}
+
+    def embed_query(self, text: str) -> np.ndarray:
+        if text not in self.kept:
+            time.sleep(0.02 if self.kept else 0.5)
+            self.kept[text] = super().embed_query(text)
+        return self.kept[text]
+
+
+def embedded_by(embedder: HashEmbedder) -> Corpus:
+    documents = [document(" ".join(WORDS), f"d{at}", f"{at}.txt") for at in range(12)]
+    return Corpus.from_documents(documents, IndexSettings(), embedder)
+
+
+class TestTheTimeOfASearch:
+    ALIKE = (ONE_STAGE, ONE_STAGE.replace(k_rrf=3), ONE_STAGE.replace(k_rrf=9, k=5))
+
+    def test_it_is_that_of_a_loaded_model_and_the_same_for_settings_that_differ_in_nothing_slow(
+        self, queries: list[GoldenQuery]
+    ) -> None:
+        corpus = embedded_by(Loading())
+        asked = measure_many(corpus, queries, [*self.ALIKE, ONE_STAGE.with_index("vector", on=False)])
+        first, *others = (one.milliseconds.tolist() for one in asked[:3])
+        assert others == [first, first]
+        assert min(first) > 20
+        assert max(first) < 400
+        # Without vectors nothing is embedded.
+        assert float(np.median(asked[3].milliseconds)) < float(np.median(first)) - 15
+
+    def test_vectors_kept_from_before_make_no_search_faster(self, queries: list[GoldenQuery]) -> None:
+        embedder = Loading()
+        corpus = embedded_by(embedder)
+        for query in queries:
+            embedder.embed_query(query.text)
+        assert measure(corpus, queries, ONE_STAGE).milliseconds.min() > 20
+
+    def test_the_cache_keeps_it_for_what_is_measured_later(
+        self, queries: list[GoldenQuery], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(runner, "_embedding_times", {})
+        embedder = Loading()
+        corpus = embedded_by(embedder)
+        measure(corpus, queries, self.ALIKE[0], cache=ResultsCache(tmp_path))
+        runner._embedding_times.clear()
+        before = len(embedder.kept)
+        measure(corpus, queries, self.ALIKE[1], cache=ResultsCache(tmp_path))
+        assert len(embedder.kept) == before
+        assert runner._embedding_times == {}
+
+    def test_a_model_that_keeps_nothing_is_timed_with_its_search(
+        self, queries: list[GoldenQuery]
+    ) -> None:
+        """The search makes the vector itself: counted once, not twice."""
+
+        class Slow(HashEmbedder):
+            def embed_query(self, text: str) -> np.ndarray:
+                time.sleep(0.03)
+                return super().embed_query(text)
+
+        found = measure(embedded_by(Slow(model_id="slow")), queries, ONE_STAGE).milliseconds
+        assert found.min() > 30
+        assert float(np.median(found)) < 58

@@ -317,7 +317,8 @@ class TestMeasured:
         found = compare_measured({"deep": deep, "shallow": shallow}, ["recall@20", "recall@10"])
         assert [one.comparison.metric for one in found.differences] == ["recall@10"]
         assert "recall@20 of fused cannot be told" in found.notes[0]
-        with pytest.raises(EvaluationError, match=r"nothing can be compared: .*asked for 10 only"):
+        told = r"nothing can be compared: .*asked for 10 only.*; deep alone has recall@20 1\.000$"
+        with pytest.raises(EvaluationError, match=told):
             compare_measured({"deep": deep, "shallow": shallow}, ["recall@20"])
 
     def test_refuses_one_setting_strangers_and_unknown_metrics(self) -> None:

@@ -109,6 +109,10 @@ def read_files(files: Mapping[str, bytes], documents: Documents, form: str = "")
 
 
 def _read(files: Files, documents: Documents | None, form: str) -> ImportedSet:
+    if files.empty == files.names:
+        raise EvaluationError(
+            f"{', '.join(files.empty[:5])}: no text in it; choose the file that holds the queries"
+        )
     chosen = FORMS.get(form) or next((one for one in FORMS.values() if one.detect(files)), None)
     if chosen is None and files.names == files.ending(".csv", ".tsv"):
         chosen = FORMS["csv"]  # which says what columns there must be
@@ -117,9 +121,10 @@ def _read(files: Files, documents: Documents | None, form: str) -> ImportedSet:
         known = "; ".join(f"{one.title} ({one.help})" for one in FORMS.values())
         raise EvaluationError(f"no form of golden queries is recognised in {seen}; known are {known}")
     found = chosen.read(files, documents)
-    if not (unused := files.unused):
-        return found
-    own = "" if documents is None else ", as the documents are those of the collection"
-    said = f"files of which {chosen.title} reads nothing are left out{own}: {listed(Counter(unused))}"
-    judged = found.judgements
-    return replace(found, judgements=replace(judged, problems=(*judged.problems, said)))
+    said = [*files.notes, *found.judgements.problems]
+    if unused := files.unused:
+        own = "" if documents is None else ", as the documents are those of the collection"
+        said.append(
+            f"files of which {chosen.title} reads nothing are left out{own}: {listed(Counter(unused))}"
+        )
+    return replace(found, judgements=replace(found.judgements, problems=tuple(said)))

@@ -11,26 +11,28 @@ from core.documents import Documents, ListedDocuments
 from core.evaluation.forms import corpora, qrels
 from core.evaluation.forms.collect import ImportedSet
 from core.evaluation.forms.files import Files, rows
-from core.evaluation.judgements import EvaluationError, Judgements
+from core.evaluation.judgements import Judgements
 
 _SPLITS = ("test", "dev", "train")
+_CORPUS, _QUERIES = "corpus.jsonl", "queries.jsonl"
+_HEADER = ["query-id", "corpus-id", "score"]
 
 
 def detect(files: Files) -> bool:
-    return bool(files.called("queries.jsonl") and _qrels(files))
+    return bool(files.called(_QUERIES) and _qrels(files))
 
 
 def read(files: Files, documents: Documents | None) -> ImportedSet:
     """Of several splits test is read, else dev. Raises EvaluationError without queries or documents."""
     problems: list[str] = []
+    found = _qrels(files)
+    name = files.first(files.called(_QUERIES), _QUERIES, "BEIR")
+    told = files.first(found, f"qrels (a table of {', '.join(_HEADER)})", "BEIR")
     made: list = []
     if documents is None:
-        corpus = files.called("corpus.jsonl")
-        if not corpus:
-            raise EvaluationError("there is no corpus.jsonl; put it beside queries.jsonl")
+        corpus = files.first(files.called(_CORPUS), _CORPUS, "BEIR")
         made = corpora.of_records(files, corpus, problems)
     queries: dict[str, str] = {}
-    name = files.called("queries.jsonl")
     for number, row in rows(files, name, problems):
         identity, text = row.get("_id", row.get("id")), row.get("text")
         if identity is None or not isinstance(text, str):
@@ -41,14 +43,13 @@ def read(files: Files, documents: Documents | None) -> ImportedSet:
             )
         else:
             queries[str(identity)] = text
-    found = _qrels(files)
-    problems += files.passed_over(found, found[0])
+    problems += files.passed_over(found, told)
     judged = qrels.judge(
-        qrels.lines(files, found[0], problems),
+        qrels.lines(files, told, problems),
         queries,
         ListedDocuments(made) if documents is None else documents,
         problems,
-        found[0],
+        told,
         all_queries=len(found) == 1,
     )
     return ImportedSet(tuple(made), judged, "BEIR")
@@ -67,19 +68,21 @@ def write(judgements: Judgements, documents: Documents) -> dict[str, str]:
         for query, document, grade in qrels.graded(judgements)
     )
     return {
-        "corpus.jsonl": corpus,
-        "queries.jsonl": queries,
-        "qrels/test.tsv": "query-id\tcorpus-id\tscore\n" + judged,
+        _CORPUS: corpus,
+        _QUERIES: queries,
+        "qrels/test.tsv": "\t".join(_HEADER) + "\n" + judged,
     }
 
 
 def _qrels(files: Files) -> list[str]:
-    """The files with judgements, the one to read first."""
-    found = [
-        name
-        for name in files.ending(".tsv", ".txt", ".qrels")
-        if "qrels" in name.lower() and not qrels.has_four(files.peek(name))
-    ]
+    """The files with judgements, the one to read first: by their names, or by their header where a browser
+    gives files without their folder."""
+    found = []
+    for name in files.ending(".tsv", ".txt", ".qrels"):
+        beginning = files.peek(name)
+        headed = beginning.lower().split(maxsplit=3)[:3] == _HEADER
+        if headed or ("qrels" in name.lower() and not qrels.has_four(beginning)):
+            found.append(name)
 
     def order(name: str) -> tuple[int, str]:
         stem = name.lower().rpartition("/")[2].rpartition(".")[0]

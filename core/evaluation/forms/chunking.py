@@ -13,7 +13,7 @@ from core.documents import Documents, ListedDocuments
 from core.evaluation.forms import corpora
 from core.evaluation.forms.collect import Collector, ImportedSet, file_names, listed
 from core.evaluation.forms.files import Files
-from core.evaluation.forms.tables import header, plain, safe, table
+from core.evaluation.forms.tables import delimiter_of, plain, safe, table
 from core.evaluation.judgements import EvaluationError, Judgements
 
 _COLUMNS = ("question", "references", "corpus_id")
@@ -27,7 +27,8 @@ def read(files: Files, documents: Documents | None) -> ImportedSet:
     """Raises EvaluationError when documents are needed and there are none."""
     problems: list[str] = []
     made = []
-    name = _questions(files)
+    wanted = f"a table with the columns {', '.join(_COLUMNS)}"
+    name = files.first(_questions(files), wanted, "chunking evaluation")
     if documents is None:
         names = [one for one in files.ending(".md", ".txt") if one.lower().startswith("corpora/")]
         if not names:
@@ -37,10 +38,10 @@ def read(files: Files, documents: Documents | None) -> ImportedSet:
     collector = Collector(among)
     collector.problems += problems
     unknown: Counter[str] = Counter()
-    for number, row in table(files, name, ","):
+    for number, row in table(files, name, *_COLUMNS):
         where = f"line {number}"
         corpus = row["corpus_id"].strip()
-        draft = collector.query(where, plain(row["question"]), f"{number - 1}")
+        draft = collector.query(where, plain(row["question"]), apart=True)
         if draft is None:
             continue
         try:
@@ -97,9 +98,5 @@ def write(judgements: Judgements, documents: Documents) -> dict[str, str]:
     return {"questions_df.csv": out.getvalue(), **files}
 
 
-def _questions(files: Files) -> str:
-    for name in files.ending(".csv"):
-        columns = next(csv.reader([header(files, name)]), [])
-        if set(_COLUMNS) <= {one.strip().lower() for one in columns}:
-            return name
-    return ""
+def _questions(files: Files) -> list[str]:
+    return [name for name in files.ending(".csv") if delimiter_of(files, name, *_COLUMNS)]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any
 
 from core.documents import Documents
@@ -43,6 +44,7 @@ class Draft:
 
     id: str
     text: str
+    said: str  # as a problem names it
     evidence: dict[tuple[str, int, int], Evidence] = field(default_factory=dict)
     unlocated: list[Unlocated] = field(default_factory=list)
 
@@ -54,7 +56,7 @@ class Collector:
         self.drafts: dict[str, Draft] = {}
         self.problems: list[str] = []
         self._documents = documents
-        self._ids: dict[str, str] = {}  # words of a query that came without an id → the id it got
+        self._again: Counter[str] = Counter()  # by the id of words that came more than once
         self._missing: Counter[str] = Counter()
         self._places: dict[str, list[int]] = {}
         for at, name in enumerate(documents.names):
@@ -66,13 +68,22 @@ class Collector:
         self._document = lru_cache(maxsize=32)(documents.__getitem__)
         self._length = lru_cache(maxsize=None)(lambda at: len(documents[at].text))
 
-    def query(self, where: str, text: object, id: object = None, fallback: str = "") -> Draft | None:
-        """The query of these words and this id; None, and a problem, when it is blank or its id another's."""
+    def query(self, where: str, text: object, id: object = None, apart: bool = False) -> Draft | None:
+        """The query of these words and this id; None, and a problem, when it is blank or its id another's.
+
+        Without an id it gets one of its words, so that sets of different files never share one by chance
+        as line numbers do. `apart`: each time such words come is a query of its own.
+        """
         if not isinstance(text, str) or not text.strip():
             self.problems.append(f'{where}: no object with a text "query"; the line is left out')
             return None
-        name = self._ids.setdefault(text, fallback or where) if id is None else str(id)
-        draft = self.drafts.setdefault(name, Draft(name, text))
+        name = _id_of(text) if id is None else str(id)
+        if id is None and apart and name in self.drafts:
+            self._again[name] += 1
+            name = f"{name}-{self._again[name] + 1}"
+        draft = self.drafts.setdefault(
+            name, Draft(name, text, shown(text) if id is None else f"query {name}")
+        )
         if draft.text != text:
             self.problems.append(
                 f"{where}: the id {name} is that of another query; the line is left out"
@@ -95,7 +106,7 @@ class Collector:
     def lose(self, where: str, draft: Draft, facts: Mapping[str, Any], reason: str) -> None:
         """Keep a judgement without a place, and name it."""
         self._lose(draft, facts, reason)
-        self.problems.append(f"{where}, query {draft.id}: {reason}")
+        self.problems.append(f"{where}, {draft.said}: {reason}")
 
     def take_whole(self, where: str, draft: Draft, document: str, grade: int) -> None:
         """Add the judgement of a document as a whole; documents that are not here are named together."""
@@ -178,7 +189,7 @@ class Collector:
     def _add(self, where: str, draft: Draft, found: Evidence) -> None:
         key = (found.document_id, found.start, found.end)
         if key in draft.evidence:
-            self.problems.append(f"{where}, query {draft.id}: the same evidence again; kept once")
+            self.problems.append(f"{where}, {draft.said}: the same evidence again; kept once")
             found = max(found, draft.evidence[key], key=lambda one: one.grade)
         draft.evidence[key] = found
 
@@ -262,9 +273,11 @@ class Collector:
             for reason, times in self._missing.most_common(_NAMED)
         ]
         more = f"; and {len(self._missing) - _NAMED} more" if len(self._missing) > _NAMED else ""
+        total = sum(self._missing.values())
+        what = "judgement of a whole document" if total == 1 else "judgements of whole documents"
         return [
-            f"{sum(self._missing.values())} judgements of whole documents cannot be located, and count as "
-            f"not found: {'; '.join(listed)}{more}"
+            f"{total} {what} cannot be located, and {'counts' if total == 1 else 'count'} as not found: "
+            f"{'; '.join(listed)}{more}"
         ]
 
     def _said_stems(self) -> list[str]:
@@ -272,6 +285,10 @@ class Collector:
             return []
         pairs = Counter([f"{given} as {name}" for given, name in self._stems.items()])
         return [f"documents found by their file names without the ending: {listed(pairs)}"]
+
+
+def _id_of(text: str) -> str:
+    return "q" + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
 
 
 def listed(names: Counter[str]) -> str:

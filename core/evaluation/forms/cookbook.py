@@ -23,12 +23,15 @@ Span = tuple[str, int, int]
 
 
 def detect(files: Files) -> bool:
-    return any('"golden_chunk' in files.peek(name) for name in files.ending(".jsonl"))
+    return bool(_golden_sets(files))
 
 
 def read(files: Files, documents: Documents | None) -> ImportedSet:
     """Raises EvaluationError when documents are needed and codebase_chunks.json is not usable."""
     problems: list[str] = []
+    name = files.first(
+        [*files.called(_SET), *_golden_sets(files)], f"{_SET} with golden_chunks", "the cookbook's form"
+    )
     made: list[Document] = []
     places: dict[tuple[str, Any], Span] = {}  # (document's uuid, chunk's number) → its span
     if documents is None:
@@ -37,11 +40,8 @@ def read(files: Files, documents: Documents | None) -> ImportedSet:
     collector = Collector(among)
     collector.problems += problems
     texts = _Texts(among)
-    name = files.called(_SET) or next(
-        one for one in files.ending(".jsonl") if '"golden_chunk' in files.peek(one)
-    )
     for number, row in rows(files, name, collector.problems):
-        draft = collector.query(f"line {number}", row.get("query"), row.get("id", number))
+        draft = collector.query(f"line {number}", row.get("query"), row.get("id"), apart=True)
         if draft is None:
             continue
         for key, text in _golden(row):
@@ -127,6 +127,10 @@ class _Texts:
                 start = one.text.find(wanted, start + 1)
 
 
+def _golden_sets(files: Files) -> list[str]:
+    return [name for name in files.ending(".jsonl") if '"golden_chunk' in files.peek(name)]
+
+
 def _golden(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, Any], str]]:
     """Each golden chunk's key and text."""
     keys = row.get("golden_chunk_uuids")
@@ -144,9 +148,7 @@ def _hashable(value: Any) -> Any:
 
 
 def _documents(files: Files, places: dict[tuple[str, Any], Span], problems: list[str]) -> list[Document]:
-    name = files.called(_CORPUS)
-    if not name:
-        raise EvaluationError(f"there is no {_CORPUS}; put it beside {_SET}")
+    name = files.first(files.called(_CORPUS), _CORPUS, "the cookbook's form")
     given = files.json(name)
     if not isinstance(given, list):
         raise EvaluationError(f"{name} is no list of documents; take the file as it was published")

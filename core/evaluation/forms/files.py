@@ -3,23 +3,35 @@ up among those that are there, so that no path in a set leads out of it."""
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from core.errors import LoadError
 from core.evaluation.judgements import EvaluationError
+from core.loading.text import decode
 
 _PEEK = 8192  # bytes that tell a file's form
+_PIECE = 1 << 20  # bytes looked through at once
+_ABOUT = ("readme", "license", "licence")
+_NAMED = 5  # files that a message lists
 
 
 class Files:
-    """Named files; a text is read line by line. Raises EvaluationError for bytes that are no UTF-8."""
+    """Named files; a text in UTF-8 is read line by line, one in another encoding as `core.loading` reads it.
+
+    `notes` say of each text that is not UTF-8 as what it was read. Raises EvaluationError for bytes that
+    are no text.
+    """
 
     def __init__(self, openers: Mapping[str, Callable[[], BinaryIO]]) -> None:
         self._openers = dict(sorted(openers.items()))
         self._used: set[str] = set()
+        self._encodings: dict[str, str] = {}
+        self.notes: list[str] = []
 
     @staticmethod
     def at(path: Path) -> Files:
@@ -53,8 +65,29 @@ class Files:
 
     @property
     def unused(self) -> list[str]:
-        """The names of those of which no more than the beginning was looked at, and nothing was said."""
-        return [name for name in self._openers if name not in self._used]
+        """The names of those of which no more than the beginning was looked at, and nothing was said; a
+        README and a licence are no part of a set."""
+        rest = (name for name in self._openers if name not in self._used)
+        return [name for name in rest if name.partition(".")[0].lower() not in _ABOUT]
+
+    @property
+    def empty(self) -> list[str]:
+        """The names of those without any text."""
+        return [
+            name for name in self._openers if not self._beginning(name).strip(b"\xef\xbb\xbf \t\r\n")
+        ]
+
+    def first(self, found: Sequence[str], wanted: str, form: str) -> str:
+        """The first of the names found. Raises EvaluationError, which names what is `wanted`, when there is
+        none."""
+        if found:
+            return found[0]
+        names = ", ".join(self.names[:_NAMED]) + (" …" if len(self.names) > _NAMED else "")
+        empty = f" ({', '.join(self.empty[:_NAMED])}: empty)" if self.empty else ""
+        raise EvaluationError(
+            f"{form} needs {wanted}, and there is no such file among {names}{empty}; add it, or choose the "
+            "form that the files are in"
+        )
 
     def passed_over(self, others: Iterable[str], chosen: str) -> list[str]:
         """A problem for each of the files that could have been read as well as the one that is."""
@@ -66,18 +99,26 @@ class Files:
         """The names with one of these endings, in any letter case."""
         return [name for name in self._openers if name.lower().endswith(endings)]
 
-    def called(self, *names: str) -> str:
-        """The first of these names (without folders) that a file has; "" when none has."""
-        for wanted in names:
-            for name in sorted(self._openers, key=lambda one: one.count("/")):
-                if name.lower().rpartition("/")[2] == wanted:
-                    return name
-        return ""
+    def called(self, *names: str) -> list[str]:
+        """The files of these names (without folders), in the order of the names, the outermost first."""
+        outermost = sorted(self._openers, key=lambda one: one.count("/"))
+        return [
+            name for wanted in names for name in outermost if name.lower().rpartition("/")[2] == wanted
+        ]
 
     def peek(self, name: str) -> str:
-        """The beginning of a file, whatever it is."""
+        """The beginning of a file, whatever it is; "" where that is no text."""
+        beginning = self._beginning(name)
+        if _is_utf8([beginning], whole=False):
+            return beginning.decode("utf-8-sig", "ignore")
+        try:
+            return decode(beginning)[0]
+        except LoadError:
+            return ""
+
+    def _beginning(self, name: str) -> bytes:
         with self._openers[name]() as file:
-            return file.read(_PEEK).decode("utf-8-sig", "replace")
+            return file.read(_PEEK)
 
     def data(self, name: str) -> bytes:
         self._used.add(name)
@@ -87,14 +128,14 @@ class Files:
     def text(self, name: str) -> str:
         """A whole text, with its line ends as they are."""
         with self._decoded(name) as file:
-            return self._read(name, file.read)
+            return file.read().removeprefix("\ufeff")
 
     def lines(self, name: str) -> Iterator[tuple[int, str]]:
         """The lines that are not blank, with their numbers from 1, without their ends."""
         with self._decoded(name) as file:
-            number = 0
-            while line := self._read(name, file.readline):
-                number += 1
+            for number, line in enumerate(file, 1):
+                if number == 1:
+                    line = line.removeprefix("\ufeff")
                 if line.strip():
                     yield number, line.rstrip("\r\n")
 
@@ -109,16 +150,41 @@ class Files:
 
     def _decoded(self, name: str) -> io.TextIOWrapper:
         self._used.add(name)
+        if name not in self._encodings:
+            self._encodings[name] = self._encoding(name)
         # Lines end at "\n" alone: JSON strings may hold other line separators as they are.
-        return io.TextIOWrapper(self._openers[name](), encoding="utf-8-sig", newline="\n")
+        return io.TextIOWrapper(
+            self._openers[name](), encoding=self._encodings[name], errors="replace", newline="\n"
+        )
 
-    def _read(self, name: str, read: Callable[[], str]) -> str:
+    def _encoding(self, name: str) -> str:
+        with self._openers[name]() as file:
+            if _is_utf8(iter(lambda: file.read(_PIECE), b"")):
+                return "utf-8"
         try:
-            return read()
-        except UnicodeDecodeError as error:
-            raise EvaluationError(
-                f"{name} is no UTF-8 text (byte {error.start}); save it as UTF-8"
-            ) from None
+            _, encoding, doubts = decode(self.data(name))
+        except LoadError as error:
+            raise EvaluationError(f"{name}: {error}") from None
+        if doubts:
+            self.notes.append(
+                f"{name} is not valid UTF-8: read as {encoding}; save it as UTF-8 if letters look wrong"
+            )
+        return encoding
+
+
+def _is_utf8(pieces: Iterable[bytes], whole: bool = True) -> bool:
+    """Whether these bytes are UTF-8 without NUL, which UTF-16 has in every text; a beginning may end within a
+    character."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for piece in pieces:
+            if b"\0" in piece:
+                return False
+            decoder.decode(piece)
+        decoder.decode(b"", final=whole)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def rows(files: Files, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +13,6 @@ from core.evaluation.forms import corpora
 from core.evaluation.forms.collect import Collector, ImportedSet
 from core.evaluation.forms.files import Files
 from core.evaluation.judgements import (
-    EvaluationError,
     Evidence,
     GoldenQuery,
     Judgements,
@@ -22,6 +22,7 @@ from core.evaluation.judgements import (
 from core.types import Document
 
 _FIELDS = {"document", "quote", "start", "end"}
+_QUERY = re.compile(r'^[ \t]*\{.*"query"\s*:', re.MULTILINE)
 _LONGEST_QUOTE = 4000  # characters; longer spans are given by their places alone
 
 
@@ -33,30 +34,42 @@ def read_judgements(text: str, documents: Documents) -> Judgements:
     `{"document", "start", "end"}`, or both, which are then held against one another, or
     `{"document", "whole": true}`; `"grade"` is 1 without it, and 0 for what was judged not relevant.
     `document` is a document's id or name; a name that several have (records of a file) stands for all of
-    them. `"id"` names a query; without it, it is the number of its first line. Further fields are left
-    alone. Raises EvaluationError when no line can be read.
+    them. `"id"` names a query; without it, it gets one made of its words. Further fields are left alone.
+    Raises EvaluationError when no line can be read.
     """
     return read(Files.uploaded({"": text.encode("utf-8", "replace")}), "", documents)
 
 
 def read(files: Files, name: str, documents: Documents) -> Judgements:
-    """As `read_judgements`, from a file."""
+    """As `read_judgements`, from a file, which may also be a JSON list of such objects."""
     collector = Collector(documents)
-    for number, line in files.lines(name):
-        where = f"line {number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            collector.problems.append(f"{where}: broken JSON; the line is left out")
-            continue
-        fields: Mapping[str, Any] = row if isinstance(row, dict) else {}
-        take(collector, where, fields, str(number))
+    for where, row in _entries(files, name, collector.problems):
+        take(collector, where, row if isinstance(row, dict) else {})
     return collector.judgements()
 
 
-def take(collector: Collector, where: str, row: Mapping[str, Any], fallback: str) -> None:
+def _entries(files: Files, name: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
+    """The values of a file and where they are."""
+    if files.peek(name).lstrip().startswith("["):
+        try:
+            whole = json.loads(files.text(name))
+        except (ValueError, RecursionError):
+            whole = None  # lines of which the first is a list, or broken
+        if isinstance(whole, list):
+            yield from ((f"entry {number}", row) for number, row in enumerate(whole, 1))
+            return
+    for number, line in files.lines(name):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            problems.append(f"line {number}: broken JSON; the line is left out")
+            continue
+        yield f"line {number}", row
+
+
+def take(collector: Collector, where: str, row: Mapping[str, Any]) -> None:
     """Add a row to its query, with all of its evidence."""
-    draft = collector.query(where, row.get("query"), row.get("id"), fallback)
+    draft = collector.query(where, row.get("query"), row.get("id"))
     if draft is None:
         return
     evidence = row.get("evidence")
@@ -72,24 +85,22 @@ def detect(files: Files) -> bool:
 
 def read_form(files: Files, documents: Documents | None) -> ImportedSet:
     """The set of one such file; its documents are all other files of the folder."""
-    (name, *others), problems = _own(files) or [""], list[str]()
-    if not name:
-        raise EvaluationError("no file has lines with a query; choose the form that the files are in")
+    # Chosen by a person, it need not look like one: what its lines lack is named one by one.
+    found = _own(files) or files.ending(".jsonl", ".ndjson") or files.ending(".json", ".txt")
+    name, problems = (
+        files.first(found, "a file .jsonl with lines that have a query", "JSONL"),
+        list[str](),
+    )
     made = corpora.beside(files, name, problems) if documents is None else []
     judged = read(files, name, ListedDocuments(made) if documents is None else documents)
-    problems += files.passed_over(others, name)
+    problems += files.passed_over(found, name)
     return ImportedSet(tuple(made), Judgements(judged.queries, (*problems, *judged.problems)), "JSONL")
 
 
 def _own(files: Files) -> list[str]:
-    """The files whose first line is a query, in the folder itself before those below it."""
-    found = [name for name in files.ending(".jsonl", ".ndjson") if _is_query(files.peek(name))]
+    """The files that begin with a query, in the folder itself before those below it."""
+    found = [name for name in files.ending(".jsonl", ".ndjson") if _QUERY.search(files.peek(name))]
     return sorted(found, key=lambda name: name.count("/"))
-
-
-def _is_query(text: str) -> bool:
-    line = next(filter(str.strip, text.split("\n")), "")
-    return line.lstrip().startswith("{") and '"query":' in line.replace(" ", "")
 
 
 def write(judgements: Judgements, documents: Documents) -> dict[str, str]:

@@ -21,6 +21,7 @@ def read(files: Files, documents: Documents | None) -> ImportedSet:
     """All benchmark files of the set together. Raises EvaluationError when documents are needed and there
     are none, and for a file that is no JSON."""
     problems: list[str] = []
+    files.first(_sets(files), "a JSON file that begins with its tests", "LegalBench-RAG")
     made = []
     if documents is None:
         names = [name for name in files.names if name.lower().startswith("corpus/")]
@@ -38,7 +39,7 @@ def read(files: Files, documents: Documents | None) -> ImportedSet:
 
 
 def _take(collector: Collector, where: str, test: dict[str, Any]) -> None:
-    draft = collector.query(where, test.get("query"), test.get("id"), str(len(collector.drafts) + 1))
+    draft = collector.query(where, test.get("query"), test.get("id"))
     if draft is None:
         return
     snippets = test.get("snippets")

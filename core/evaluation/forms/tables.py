@@ -16,76 +16,82 @@ from core.evaluation.forms.jsonl import Rows
 from core.evaluation.judgements import EvaluationError, Judgements
 
 COLUMNS = ("id", "query", "document", "quote", "start", "end", "grade", "whole")
-_DELIMITERS = (",", ";", "\t", "|")
+_DELIMITERS = ",;\t|"
+_TOLD = re.compile(
+    r'"?sep=([,;\t|])"?(?:\r\n|\r|\n)', re.IGNORECASE
+)  # the first line that spreadsheets write
 # What a spreadsheet would run as a formula; apostrophes before it are counted, so that reading undoes writing.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _WHOLE = re.compile(r"[+-]?\d{1,15}(?:\.0*)?")
 
 
 def detect(files: Files) -> bool:
-    return bool(_own(files))
+    return bool(_own(files, ".csv", ".tsv"))
 
 
 def read_form(files: Files, documents: Documents | None) -> ImportedSet:
     """The set of one such table; its documents are all other files of the folder."""
-    (name, *others), problems = _own(files) or [""], list[str]()
-    if not name:
-        raise EvaluationError(
-            f"no table has a column query in {', '.join(files.names[:5])}; name the columns "
-            f"{', '.join(COLUMNS[1:7])}, of which start and end may be blank"
-        )
+    # Chosen by a person, a table may have any name.
+    found, problems = _own(files, ".csv", ".tsv") or _own(files, ""), list[str]()
+    wanted = f"a table with a column query, and of {', '.join(COLUMNS[2:7])} those that there are"
+    name = files.first(found, wanted, "CSV")
     made = corpora.beside(files, name, problems) if documents is None else []
     judged = read(files, name, ListedDocuments(made) if documents is None else documents)
-    problems += files.passed_over(others, name)
+    problems += files.passed_over(found, name)
     return ImportedSet(tuple(made), Judgements(judged.queries, (*problems, *judged.problems)), "CSV")
 
 
-def _own(files: Files) -> list[str]:
-    found = [name for name in files.ending(".csv", ".tsv") if delimiter_of(header(files, name))]
+def _own(files: Files, *endings: str) -> list[str]:
+    found = [name for name in files.ending(*endings) if delimiter_of(files, name, "query")]
     return sorted(found, key=lambda name: name.count("/"))
 
 
-def header(files: Files, name: str) -> str:
-    return next(iter(files.peek(name).splitlines()), "")  # some spreadsheets end lines with "\r" alone
-
-
-def delimiter_of(header: str) -> str:
-    """The delimiter under which the header has a column `query`; "" when there is none."""
-    for one in _DELIMITERS:
-        if "query" in [name.strip().lower() for name in next(csv.reader([header], delimiter=one), [])]:
+def delimiter_of(files: Files, name: str, *columns: str) -> str:
+    """The delimiter under which a table has these columns; "" when there is none."""
+    beginning = files.peek(name)
+    told = _TOLD.match(beginning)
+    for one in told[1] if told else _DELIMITERS:
+        rows = csv.reader(io.StringIO(beginning[told.end() if told else 0 :], newline=""), delimiter=one)
+        if set(columns) <= {cell.strip().lower() for cell in next(rows, [])}:
             return one
     return ""
 
 
-def table(files: Files, name: str, delimiter: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Rows of a CSV file by lower-case column, with the number of the line on which each ends.
+def table(files: Files, name: str, *columns: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Rows of a table with these columns, by lower-case column, with the number of the line on which each
+    ends.
 
     Raises EvaluationError when quoting is broken.
     """
     csv.field_size_limit(2**31 - 1)  # a cell may be a whole document
+    text, delimiter = files.text(name), delimiter_of(files, name, *columns)
+    told = _TOLD.match(text)
     # Strict: a quote that is never closed would swallow all rows after it without a word.
-    reader = csv.DictReader(io.StringIO(files.text(name), newline=""), delimiter=delimiter, strict=True)
+    reader = csv.DictReader(
+        io.StringIO(text[told.end() if told else 0 :], newline=""), delimiter=delimiter, strict=True
+    )
+    above = 1 if told else 0
     try:
         for row in reader:
             yield (
-                reader.line_num,
+                reader.line_num + above,
                 {key.strip().lower(): cell or "" for key, cell in row.items() if isinstance(key, str)},
             )
     except csv.Error as error:
         raise EvaluationError(
-            f"{name}, after line {reader.line_num}: {error}; save the table anew"
+            f"{name}, after line {reader.line_num + above}: {error}; save the table anew"
         ) from None
 
 
 def read(files: Files, name: str, documents: Documents) -> Judgements:
     """Golden queries of one table. Raises EvaluationError when no row can be read."""
     collector = Collector(documents)
-    for number, row in table(files, name, delimiter_of(header(files, name))):
+    for number, row in table(files, name, "query"):
         where = f"line {number}"
         if not any(cell.strip() for cell in row.values()):
             continue
         facts = {key: plain(cell) for key, cell in row.items() if cell.strip()}
-        draft = collector.query(where, facts.get("query", ""), facts.get("id"), str(number))
+        draft = collector.query(where, facts.get("query", ""), facts.get("id"))
         if draft is None:
             continue
         for key in ("start", "end", "grade"):

@@ -31,16 +31,18 @@ def detect(files: Files) -> bool:
 def read(files: Files, documents: Documents | None) -> ImportedSet:
     """Raises EvaluationError without topics or documents."""
     problems: list[str] = []
-    made = _documents(files, problems) if documents is None else []
     judged, topics = _qrels(files), _topics(files)
-    queries = _read_topics(files, topics[0], problems)
-    problems += files.passed_over(judged, judged[0]) + files.passed_over(topics, topics[0])
+    told = files.first(judged, "qrels of four columns (a file with qrel in its name)", "TREC")
+    asked = files.first(topics, "topics (a file with topic or query in its name)", "TREC")
+    made = _documents(files, problems) if documents is None else []
+    queries = _read_topics(files, asked, problems)
+    problems += files.passed_over(judged, told) + files.passed_over(topics, asked)
     found = qrels.judge(
-        qrels.lines(files, judged[0], problems),
+        qrels.lines(files, told, problems),
         queries,
         ListedDocuments(made) if documents is None else documents,
         problems,
-        judged[0],
+        told,
     )
     return ImportedSet(tuple(made), found, "TREC")
 
@@ -107,9 +109,9 @@ def _field(body: str, tag: str) -> str:
 
 def _documents(files: Files, problems: list[str]) -> list[Document]:
     if corpus := files.called("corpus.jsonl"):
-        return corpora.of_records(files, corpus, problems)
+        return corpora.of_records(files, corpus[0], problems)
     if table := files.called("collection.tsv", "corpus.tsv"):
-        return corpora.of_lines(files, table, problems)
+        return corpora.of_lines(files, table[0], problems)
     names = [name for name in files.names if name.split("/")[0] in ("corpus", "documents")]
     if not names:
         raise EvaluationError(
