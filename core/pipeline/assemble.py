@@ -133,7 +133,8 @@ def _within(
         probed, wanted = (probe_depth(one, len(corpus)) for one in (record.settings, settings))
         if probed != wanted:
             raise NeedsSearch((f"items ranked by {wanted:,} chunks",))
-        if len({frozenset(acting(record.ruled, one).hidden) for one in (record.settings, settings)}) > 1:
+        hid, hides = (one.signal(RULES).on for one in (record.settings, settings))
+        if record.ruled.hidden and hid != hides:
             raise NeedsSearch(("items ranked with other items hidden",))
     mask = np.zeros(len(corpus.item_ids), dtype=np.bool_)
     mask[items.positions] = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction as F
 
@@ -277,3 +278,25 @@ def test_a_viewer_sees_what_a_collection_without_the_rest_would_give() -> None:
 def test_recency_of_nothing_is_nothing() -> None:
     assert not len(recency(np.full(3, np.nan), TODAY, 365))
     assert not len(recency(np.empty(0), TODAY, 365))
+
+
+def test_check_finds_what_filters_or_rules_should_have_kept_out() -> None:
+    trace = under(HIDE, SETTINGS.replace(filters="file != d0.txt"))
+    trace.check()
+    nothing = replace(trace.record, passing=np.zeros(5, dtype=np.bool_))
+    with pytest.raises(AssertionError, match=r"stage items\.recency ranks what the filters keep out"):
+        replace(trace, record=nothing).check()
+    hidden = [
+        replace(one, removed={2: "rule other hides it"}) if one.name == "items" else one
+        for one in trace.stages
+    ]
+    with pytest.raises(AssertionError, match=r"stage items\.recency ranks what is hidden"):
+        replace(trace, stages=tuple(hidden)).check()
+    scored = [
+        replace(one, ranking=Ranking(one.ranking.positions, one.ranking.scores * 2))
+        if one.name == "items"
+        else one
+        for one in trace.stages
+    ]
+    with pytest.raises(AssertionError, match="stage items scores are not 1/rank"):
+        replace(trace, stages=tuple(scored)).check()
