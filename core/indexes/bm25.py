@@ -26,7 +26,7 @@ import json
 import math
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import RankscopeError, SettingsError
-from core.indexes.checks import check_allowed, check_query, indexed_texts
+from core.indexes.checks import as_mask, check_allowed, check_query, indexed_texts
 from core.protocols import Positions
 from core.sealed import read_array
 from core.settings import BM25_VARIANTS
@@ -47,6 +47,8 @@ DELTA = 0.5
 """δ of bm25l and bm25+."""
 
 _FORMAT = 1
+_LOOKED_UP = 30
+"""To look up one chunk among those that hold a term takes as long as to add the weights of this many."""
 
 
 class TermScore(NamedTuple):
@@ -65,7 +67,7 @@ class TermScore(NamedTuple):
 class _Built:
     """The scores of all (term, chunk) pairs as bm25s made them, column by column of a term.
 
-    `weights[bounds[t]:bounds[t + 1]]` belong to the chunks at the same place of `chunks`. `absent` is
+    `weights[bounds[t]:bounds[t + 1]]` belong to the chunks, ascending, at the same place of `chunks`. `absent` is
     what a chunk without the term gets (None where that is 0); the weights come on top of it.
     """
 
@@ -161,13 +163,16 @@ class BM25Index:
         built = self._ready()
         only = check_allowed(allowed, built.size)
         counts = self._counts(self.analyzer.tokens_of(query_text), built)
-        scores = np.zeros(built.size)
-        for term, count in counts.items():
-            start, end = built.bounds[term], built.bounds[term + 1]
-            weights = built.weights[start:end]
-            np.add.at(scores, built.chunks[start:end], weights if count == 1 else count * weights)
-        found = _found(scores, k) if only is None else only[scores[only] > 0]
-        best = scores[found]
+        if only is not None and _LOOKED_UP * len(only) * len(counts) < sum(map(built.df, counts)):
+            scores = _scores_of(built, counts, only)
+            holding = np.flatnonzero(scores > 0)
+            found, best = only[holding], scores[holding]
+        else:
+            scores = _scores(built, counts)
+            found = np.flatnonzero(scores > 0)
+            if only is not None:
+                found = found[as_mask(only, built.size)[found]]
+            best = scores[found]
         if built.absent is not None:
             best += sum(count * float(built.absent[term]) for term, count in counts.items())
         return Ranking.order(found, best, k)
@@ -375,6 +380,30 @@ class BM25Index:
         )
 
 
+def _scores(built: _Built, counts: Mapping[int, int]) -> NDArray[np.float64]:
+    """Scores of all chunks, less what chunks without a term get."""
+    scores = np.zeros(built.size)
+    for term, count in counts.items():
+        start, end = built.bounds[term], built.bounds[term + 1]
+        weights = built.weights[start:end]
+        np.add.at(scores, built.chunks[start:end], weights if count == 1 else count * weights)
+    return scores
+
+
+def _scores_of(built: _Built, counts: Mapping[int, int], only: Positions) -> NDArray[np.float64]:
+    """`_scores` at these positions, to the last bit, without a pass over all chunks of each term."""
+    scores, wanted = np.zeros(len(only)), only.astype(built.chunks.dtype)
+    for term, count in counts.items():
+        start, end = built.bounds[term], built.bounds[term + 1]
+        chunks = built.chunks[start:end]
+        at = np.searchsorted(chunks, wanted)
+        at[at == len(chunks)] = 0
+        holds = chunks[at] == wanted
+        weights = built.weights[start:end][at[holds]]
+        scores[holds] += weights if count == 1 else count * weights
+    return scores
+
+
 def _idf(variant: str, df: int, size: int) -> float:
     if variant == "robertson":
         return max(0.0, math.log((size - df + 0.5) / (df + 0.5)))
@@ -393,15 +422,6 @@ def _weight(variant: str, tf: int, norm: float, k1: float) -> float:
     if variant in ("robertson", "lucene"):
         return part
     return part * (k1 + 1) + (DELTA if variant == "bm25+" else 0.0)
-
-
-def _found(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:
-    """Positions of scores above 0, without most of those that cannot be among the best k."""
-    if k < len(scores):
-        edge = np.partition(scores, len(scores) - k)[len(scores) - k]
-        if edge > 0:
-            return np.flatnonzero(scores >= edge)
-    return np.flatnonzero(scores > 0)
 
 
 def _listed(tokens: list[str]) -> str:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.protocols import Positions
 from core.trace import Ranking
@@ -66,7 +67,7 @@ def checked_ranking(found: object, size: int, k: int) -> Ranking:
 
 
 def check_allowed(allowed: Positions | None, size: int) -> Positions | None:
-    """`allowed` as int64 positions.
+    """`allowed` as int64 positions; None where all positions are allowed.
 
     Raises ValueError when they are no ascending whole numbers, such as a mask, or when one is outside
     an index of `size` chunks.
@@ -81,9 +82,16 @@ def check_allowed(allowed: Positions | None, size: int) -> Positions | None:
         raise ValueError(
             f"allowed is {given.dtype} of shape {given.shape}; give positions, ascending and each once"
         )
-    if len(positions) and (positions.min() < 0 or positions.max() >= size):
+    if len(positions) and (positions[0] < 0 or positions[-1] >= size):
         raise ValueError(
-            f"allowed positions go from {positions.min()} to {positions.max()}; "
+            f"allowed positions go from {positions[0]} to {positions[-1]}; "
             f"the index holds positions 0 to {size - 1}"
         )
-    return positions
+    return None if len(positions) == size else positions
+
+
+def as_mask(positions: Positions, size: int) -> NDArray[np.bool_]:
+    """Which of the first `size` positions are among these, shape (size,)."""
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[positions] = True
+    return mask

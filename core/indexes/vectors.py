@@ -16,6 +16,8 @@ from core.trace import Ranking
 from core.types import Chunk
 
 _BATCH = 256
+_GATHERED = 512
+"""Rows that a restricted search copies at once: more fall out of the processor's cache, and take twice as long."""
 
 
 def cosines(matrix: Vectors, query: Vectors) -> NDArray[np.float32]:
@@ -27,6 +29,21 @@ def cosines(matrix: Vectors, query: Vectors) -> NDArray[np.float32]:
     """
     scores = np.einsum("ij,j->i", matrix, query)
     return np.clip(scores, -1, 1, out=scores)
+
+
+def cosines_of(matrix: Vectors, positions: Positions, query: Vectors) -> NDArray[np.float32]:
+    """`cosines` of the rows at `positions`, shape (len(positions),): the same to the last bit.
+
+    Up to half of the rows are compared by themselves, block by block; more in place, which takes less
+    time than to gather them. No part of the matrix is copied but one block.
+    """
+    if 2 * len(positions) > len(matrix):
+        return cosines(matrix, query)[positions]
+    scores = np.empty(len(positions), np.float32)
+    for start in range(0, len(positions), _GATHERED):
+        block = positions[start : start + _GATHERED]
+        scores[start : start + _GATHERED] = cosines(matrix[block], query)
+    return scores
 
 
 def checked_matrix(matrix: Vectors, embedder: Embedder) -> Vectors:
@@ -113,7 +130,7 @@ class VectorIndex:
         only = check_allowed(allowed, len(matrix))
         if only is None:
             return Ranking.order(np.arange(len(matrix)), cosines(matrix, vector), k)
-        return Ranking.order(only, cosines(matrix[only], vector), k)
+        return Ranking.order(only, cosines_of(matrix, only, vector), k)
 
     def similarity(self, query_vector: Vectors, position: int) -> float:
         """The cosine that a search for this vector shows for the chunk at `position`.

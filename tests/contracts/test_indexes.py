@@ -189,6 +189,50 @@ def test_a_restricted_search_is_the_whole_search_without_the_others(index: Index
         assert index.search(query, k=7, allowed=allowed(*positions)) == whole.within(mask)
 
 
+WORDS = [f"{part}-{number}" for part in ("valve", "pump", "seal", "gate") for number in range(60)]
+
+
+@pytest.fixture(scope="module", params=MAKERS)
+def large(request: pytest.FixtureRequest) -> Index:
+    """4,000 chunks of ten words, eight of them of one of 40 subjects."""
+    random = np.random.default_rng(11)
+    made = MAKERS[request.param]() if request.param != "hnsw" else HnswIndex(HashEmbedder(256), ef=100)
+    subjects = [random.choice(WORDS, 8) for _ in range(40)]
+    made.add_documents(
+        [
+            " ".join([*random.choice(subjects[at % 40], 8), *random.choice(WORDS, 2)])
+            for at in range(4_000)
+        ]
+    )
+    return made
+
+
+@pytest.mark.parametrize("percent", [0.1, 1, 10, 50, 75, 99, 100])
+@pytest.mark.parametrize("of_subject", [False, True])
+def test_a_restricted_search_finds_what_brute_force_finds(
+    large: Index, percent: float, of_subject: bool
+) -> None:
+    """Chunks allowed at random, or those of the same subjects; scores to the last bit, and recall >= 0.99."""
+    random = np.random.default_rng(round(percent * 10))
+    wanted, shares = round(4_000 * percent / 100), []
+    for query in (" ".join(random.choice(WORDS, 4)) for _ in range(8)):
+        order = (
+            np.argsort(np.arange(4_000) % 40, kind="stable") if of_subject else random.permutation(4_000)
+        )
+        only = np.sort(order[:wanted])
+        whole = large.search(query, k=4_000)  # as many candidates as chunks: exact in every index
+        expected = whole.within(np.isin(np.arange(4_000), only)).head(20)
+        found = large.search(query, k=20, allowed=only)
+        score = dict(zip(whole.positions.tolist(), whole.scores.tolist(), strict=True))
+        assert set(found.positions.tolist()) <= set(only.tolist())
+        assert [score[hit.position] for hit in found] == [hit.score for hit in found]
+        if not isinstance(large, HnswIndex):
+            assert found == expected
+        assert len(found) == len(expected)
+        shares.append(np.isin(expected.positions, found.positions).mean() if len(expected) else 1)
+    assert np.mean(shares) >= 0.99
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -96,6 +96,64 @@ def test_equal_vectors_tie_by_position() -> None:
     assert ranking.positions.tolist() == list(range(500))
 
 
+def clustered(n: int, seed: int) -> Vectors:
+    """Unit vectors around 20 axes, one axis after the other."""
+    made = 0.2 * unit(n, seed)
+    made[np.arange(n), np.arange(n) * 20 // n] += 1
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def clusters() -> HnswIndex:
+    return HnswIndex.from_vectors(EMBEDDER, clustered(6_000, 5), ef=100)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.1, 0.3, 0.5, 0.9, 0.99, 1.0])
+@pytest.mark.parametrize("kind", ["random", "near", "far"])
+def test_a_restricted_search_finds_as_much_at_every_share(
+    clusters: HnswIndex, share: float, kind: str
+) -> None:
+    """Whether what is allowed is near the query, as far from it as can be, or has nothing to do with it."""
+    matrix, shares = clusters.matrix, []
+    random = np.random.default_rng(8)
+    for query in clustered(10, 6):
+        nearest = np.argsort(-(matrix @ query))
+        order = {"random": random.permutation(len(matrix)), "near": nearest, "far": nearest[::-1]}[kind]
+        only = np.sort(order[: max(1, round(share * len(matrix)))])
+        expected = VectorIndex.from_vectors(EMBEDDER, matrix).search_vector(query, 20, only)
+        found = clusters.search_vector(query, 20, only)
+        assert np.isin(found.positions, only).all()
+        assert len(found) == len(expected)
+        shares.append(np.isin(expected.positions, found.positions).mean())
+    assert np.mean(shares) >= 0.99
+
+
+def test_a_restricted_search_asks_the_graph_where_many_are_allowed_and_no_more_where_few(
+    clusters: HnswIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, asked = clusters, []
+    ask = type(index._graph).nearest
+
+    def counted(self: object, query: Vectors, ef: int) -> object:
+        asked.append(ef)
+        return ask(self, query, ef)
+
+    monkeypatch.setattr(type(index._graph), "nearest", counted)
+    everywhere = np.arange(len(index.matrix))
+    query = clustered(10, 6)[0]
+    index.search_vector(query, 20, everywhere[::10])
+    assert asked == []
+    index.search_vector(query, 20, everywhere[everywhere % 10 > 0])
+    assert len(asked) == 1
+    assert 100 < asked[0] < 150
+    far = np.sort(np.argsort(index.matrix @ query)[: len(everywhere) - 400])
+    index.search_vector(query, 20, far)  # 400 nearer ones are in the way
+    assert len(asked) <= 3
+    del asked[:]
+    index.search_vector(query, 20, everywhere)
+    assert asked == [100]
+
+
 def test_a_graph_that_reaches_too_few_falls_back_to_exact(
     hnsw: HnswIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,7 +99,8 @@ def test_a_book_has_subjects_for_keywords_and_all_its_authors() -> None:
 
 
 def test_a_page_has_meta_tags_and_its_language() -> None:
-    assert metadata(PAGE.encode(), "a.html") == PROPERTIES | {
+    assert metadata(PAGE.encode(), "a.html") == {
+        **PROPERTIES,
         "keywords": ("gates", "sluices"),
         "language": "de",
     }
