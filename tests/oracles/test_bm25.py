@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 
 import bm25s
@@ -188,6 +189,29 @@ def test_extending_leaves_the_old_index_as_it_is() -> None:
     assert longer.search("pump roof", k=120) == index_of(TEXTS).search("pump roof", k=120)
     assert index.search("pump roof", k=60) == before
     assert (len(index), len(longer)) == (60, 120)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "positions", [[], [0], [119], list(range(1, 120, 2)), list(range(40)), list(range(120))]
+)
+def test_chosen_chunks_are_an_index_of_their_texts_alone(variant: str, positions: list[int]) -> None:
+    index = index_of(TEXTS[:100], variant, 1.1, 0.6)
+    index.add_documents(TEXTS[100:])  # not gathered yet
+    chosen = index.chosen(np.array(positions, dtype=np.int64))
+    alone = index_of([TEXTS[position] for position in positions], variant, 1.1, 0.6)
+    for made in (chosen, alone):
+        made._ready()
+    assert list(chosen._vocabulary.items()) == list(alone._vocabulary.items())
+    for name in ("_ids", "_offsets"):
+        np.testing.assert_array_equal(getattr(chosen, name), getattr(alone, name), strict=True)
+    np.testing.assert_equal(astuple(chosen._ready()), astuple(alone._ready()))
+    for query in QUERIES:
+        assert chosen.search(query, k=50) == alone.search(query, k=50)
+        assert chosen.query_notes(query) == alone.query_notes(query)
+    chosen.add_document("brandnew")
+    assert chosen.search("brandnew").positions.tolist() == [len(positions)]
+    assert len(index) == 120
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -11,9 +11,13 @@ import numpy as np
 import pytest
 
 from core import extras
+from core.access import Access, Viewer, parse_access
+from core.behaviour.events import Event
 from core.chunking import chunk_document
 from core.collection import Collection, create
 from core.corpus import Corpus, build_corpus, indexed_part, is_built
+from core.corpus.first_stage import FirstStage
+from core.documents import ListedDocuments
 from core.errors import EmbeddingError, RankscopeError, SettingsError, Stopped
 from core.extras import register_index, unregister_index
 from core.loading import load
@@ -612,3 +616,138 @@ def test_files_are_read_again_where_python_fails_to_parse_their_header(
     assert_same(first, again)
     assert {"matrix.npy", "starts.npy", "bm25_ids.npy"} <= {path.name for path in failed}
     assert embedder.calls == 1
+
+
+class TestViewers:
+    ANN, BO = Viewer("ann"), Viewer("bo", frozenset({"board"}))
+
+    @staticmethod
+    def limited(*access: str, count: int = 6) -> Corpus:
+        """Documents for everyone but the last ones."""
+        who: list[Access] = [None] * count
+        who[count - len(access) :] = [parse_access(one) for one in access]
+        return make(ListedDocuments(some(count), who))  # type: ignore[arg-type]
+
+    def test_a_slice_is_the_corpus_of_what_is_seen(self) -> None:
+        whole = self.limited("board", "ann@x", "nobody")
+        seen = whole.for_viewer(self.BO)
+        assert seen.item_ids == ("d0", "d1", "d2", "d3")
+        assert_same(seen, make(some(4)))
+        assert seen.viewer == self.BO
+        assert seen.fingerprint != whole.fingerprint
+        assert whole.for_viewer(Viewer()).item_ids == ("d0", "d1", "d2")
+        with pytest.raises(KeyError, match="no document 'd5'"):
+            seen.item_position("d5")
+
+    def test_whoever_sees_all_shares_all(self) -> None:
+        whole = self.limited("board")
+        assert whole.for_viewer(None) is whole
+        seen = whole.for_viewer(self.BO)
+        assert (seen.viewer, seen.matrix is whole.matrix) == (self.BO, True)
+        assert seen.fingerprint == whole.fingerprint
+        assert seen.indexes(SEARCH)["bm25"] is whole.indexes(SEARCH)["bm25"]
+
+    def test_nobody_sees_nothing(self) -> None:
+        seen = self.limited(*["board"] * 6).for_viewer(self.ANN)
+        assert (len(seen), seen.item_ids, seen.notes) == (0, (), ())
+        assert len(seen.indexes(SEARCH)["bm25"].search("pump", 5)) == 0
+
+    def test_those_who_see_the_same_share_a_slice(self) -> None:
+        whole = self.limited("board", "nobody")
+        one, other = whole.for_viewer(self.ANN), whole.for_viewer(Viewer("cy"))
+        assert one.matrix is other.matrix
+        assert one is whole.for_viewer(self.ANN)
+        assert (one.viewer, other.viewer) == (self.ANN, Viewer("cy"))
+        again = whole.with_first_stage(FirstStage(kinds={"year": "date"})).for_viewer(self.ANN)
+        assert again.matrix is one.matrix
+        assert again.fingerprint != one.fingerprint
+
+    def test_the_last_four_slices_are_kept(self) -> None:
+        whole = self.limited("a", "b", "c", "d", "e")
+        first = whole.for_viewer(Viewer("", frozenset("a")))
+        for group in "bcd":
+            whole.for_viewer(Viewer("", frozenset(group)))
+        assert whole.for_viewer(Viewer("", frozenset("a"))) is first
+        for group in "bcde":
+            whole.for_viewer(Viewer("", frozenset(group)))
+        assert whole.for_viewer(Viewer("", frozenset("a"))).matrix is not first.matrix
+
+    def test_events_on_what_is_hidden_are_not_known(self) -> None:
+        events = tuple(
+            Event("pump", one, "open", 1, "2026-01-01T00:00:00+00:00") for one in ("d0", "d5")
+        )
+        whole = self.limited("nobody").with_first_stage(FirstStage(events=events))
+        seen = whole.for_viewer(self.ANN)
+        assert seen.first_stage.events == events[:1]
+        assert seen.with_first_stage(FirstStage(events=events)).first_stage.events == events[:1]
+        assert whole.first_stage.events == events
+
+    def test_the_first_stage_and_the_viewers_groups_name_a_corpus(self) -> None:
+        whole = self.limited()
+        assert whole.with_first_stage(FirstStage()).fingerprint == whole.fingerprint
+        ruled = whole.with_first_stage(FirstStage(kinds={"year": "date"}))
+        names = {ruled.fingerprint, ruled.for_viewer(self.ANN).fingerprint}
+        names |= {whole.fingerprint, ruled.for_viewer(self.BO).fingerprint}
+        assert len(names) == 4, "rules may hold for some groups only"
+        assert ruled.for_viewer(Viewer("cy")).fingerprint == ruled.for_viewer(self.ANN).fingerprint
+        assert ruled.for_viewer(self.BO).chunks_fingerprint == whole.fingerprint
+
+    def test_a_slice_names_only_fields_of_its_items(self) -> None:
+        documents = [
+            document("a", "one", metadata={"year": 2020.0}),
+            document("b", "two", metadata={"salary": 9.0}),
+        ]
+        whole = make(ListedDocuments(documents, [None, frozenset()]))  # type: ignore[arg-type]
+        assert "salary" in whole.fields.names
+        seen = whole.for_viewer(self.ANN)
+        assert "salary" not in seen.fields.names
+        assert seen.fields.numbers("year").tolist() == [2020.0]
+        assert seen.fields is seen.fields
+
+    def test_many_threads_see_the_same(self) -> None:
+        whole = self.limited("board", "nobody")
+        found: list[Corpus] = []
+        threads = [
+            threading.Thread(target=lambda: found.append(whole.for_viewer(self.ANN))) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(found) == 4
+        assert all(one is found[0] for one in found)
+
+
+def test_access_that_changed_is_served_without_indexing(collection: Collection) -> None:
+    embedder = HashEmbedder()
+    put(collection, "a.txt", "The pump leaks.")
+    put(collection, "b.txt", "The valve holds.")
+    whole = build_corpus(collection, SMALL, embedder=embedder)
+    bo = Viewer("bo")
+    assert len(whole.for_viewer(bo).item_ids) == 2
+    calls = embedder.calls
+    collection.set_access([whole.item_ids[0]], frozenset())
+    for previous in (whole, None):
+        now = indexed_part(collection, SMALL, previous, embedder)
+        assert now is not None
+        assert len(now.item_ids) == 2
+        assert now.for_viewer(bo).item_names == ("b.txt",)
+    assert build_corpus(collection, SMALL, previous=whole, embedder=embedder).for_viewer(
+        bo
+    ).item_names == ("b.txt",)
+    assert embedder.calls == calls
+
+
+def test_rules_and_kinds_of_fields_come_with_the_corpus_of_a_collection(collection: Collection) -> None:
+    put(collection, "a.txt", "The pump leaks.")
+    bare = build_corpus(collection, SMALL, embedder=HashEmbedder())
+    collection.save_rules('[[rule]]\nname = "up"\ndocuments = ["a.txt"]\nboost = 2\n')
+    collection.set_field_kind("added", "text")
+    ruled = indexed_part(collection, SMALL, bare, HashEmbedder())
+    assert ruled is not None
+    assert ruled.first_stage.rules is not None
+    assert [rule.name for rule in ruled.first_stage.rules.rules] == ["up"]
+    assert ruled.fields.kind("added") == "text"
+    assert bare.fields.kind("added") == "date"
+    assert ruled.chunks_fingerprint == bare.fingerprint != ruled.fingerprint
+    assert ruled.matrix is bare.matrix
