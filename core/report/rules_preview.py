@@ -56,11 +56,11 @@ class Preview:
 
 @dataclass(frozen=True)
 class Change:
-    """What a rule alone does to one golden chunk: its rank among the first k (0: not there) and whether
-    its item is sent on to the second stage, without the rule and with it."""
+    """What a rule alone does to one golden chunk, of the document of that file name: its rank among the
+    first k (0: not there) and whether its item is sent on to the second stage, without the rule and with it."""
 
     query: GoldenQuery
-    position: int
+    document: str
     before: int
     after: int
     sent_before: bool
@@ -243,6 +243,7 @@ def _changes(query: GoldenQuery, golden: Golden, without: Trace, alone: Trace) -
     for place, position in enumerate(golden.positions.tolist()):
         items = {int(alone.corpus.item_of[one]) for one in golden.any_of(place)}
         before, after = (not items.isdisjoint(one) for one in sent)
-        change = Change(query, position, ranks[0][place], ranks[1][place], before, after)
+        name = alone.corpus.item_names[alone.corpus.item_of[position]]
+        change = Change(query, name, ranks[0][place], ranks[1][place], before, after)
         if change.costs or change.lifts:
             yield change

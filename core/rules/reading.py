@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
+import tomli_w
+
 from core.filters import Filter, FilterError
 from core.rules.rule import ACTIONS, Rule, even, words_of
 
@@ -80,6 +82,27 @@ def written(rule: Rule) -> dict[str, Any]:
     whole = rule.value == int(rule.value)
     value = int(rule.value) if whole else rule.value
     return table | {rule.action: True if rule.action in ("hide", "only") else value}
+
+
+def toml_of(tables: Sequence[Mapping[str, Any]]) -> str:
+    """Tables of rules as TOML, whatever they hold: a key a line, a blank line between rules."""
+    return "\n".join(
+        "[[rule]]\n"
+        + "".join(f"{_key_toml(key)} = {_value_toml(value)}\n" for key, value in table.items())
+        for table in tables
+    )
+
+
+def _value_toml(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value_toml, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_key_toml(key)} = {_value_toml(one)}' for key, one in value.items())}}}"
+    return tomli_w.dumps({"a": value}).removeprefix("a = ").rstrip("\n")
+
+
+def _key_toml(key: str) -> str:
+    return tomli_w.dumps({key: 0}).removesuffix(" = 0\n")
 
 
 def _rule(table: Any, found: list[tuple[str, str]]) -> Rule | None:

@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import tomli_w
 from numpy.typing import NDArray
 
 from core.access import Viewer
 from core.errors import RankscopeError
-from core.rules.reading import read, written
+from core.rules.reading import read, toml_of, written
 from core.rules.rule import Fields, Rule, even
 from core.rules.settling import settled
 from core.trace import Ruled
@@ -57,7 +56,7 @@ class Rules:
 
     def to_toml(self) -> str:
         """What `from_toml` reads back; comments in the text they came from are not kept."""
-        return tomli_w.dumps({"rule": [written(rule) for rule in self.rules]}) if self.rules else ""
+        return toml_of([written(rule) for rule in self.rules])
 
     @property
     def fingerprint(self) -> str:

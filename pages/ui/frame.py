@@ -10,7 +10,7 @@ import streamlit as st
 from core.collection import list_collections
 from pages.ui import draw, links, state
 
-Page = Literal["search", "documents", "chunks", "context", "answer", "evaluate"]
+Page = Literal["search", "documents", "chunks", "context", "answer", "evaluate", "rules"]
 
 _MENU: tuple[tuple[Page, str, str], ...] = (
     ("search", "Search", links.SEARCH),
@@ -19,6 +19,7 @@ _MENU: tuple[tuple[Page, str, str], ...] = (
     ("context", "Context", links.CONTEXT),
     ("answer", "Answer", links.ANSWER),
     ("evaluate", "Evaluate", links.EVALUATE),
+    ("rules", "Rules", links.RULES),
 )
 _ICON = str(Path(__file__).parent / "icon.svg")
 _CSS = (Path(__file__).parent / "frame.css").read_text(encoding="utf-8")
