@@ -15,12 +15,13 @@ from core.report.figures import flow_positions, rank_flow
 from core.report.marks import Marks, add_marks, add_recall
 from core.report.tables import Reader, chunk_label, columns, flow_rows, flow_stages, strip
 from core.trace import Trace
-from pages.ui import draw, judging, resources, state
+from pages.ui import draw, judging, people, resources, state
 from pages.ui.beginning import indexed, no_documents
 from pages.ui.controls import index_controls, search_controls
 from pages.ui.frame import frame
 from pages.ui.index_bar import ask as ask_for_index
 from pages.ui.keep import keep_settings, keep_trace
+from pages.ui.listing import documents_of, past_queries
 from pages.ui.plain import plain
 from pages.ui.rank_columns import rank_columns
 from pages.ui.rerank_offer import rerank_offer
@@ -37,7 +38,8 @@ def main() -> None:
     corpus, indexing = _ready_corpus(collection)
     with st.sidebar:
         loss = search_controls(signals_of(state.trace()), indexes_of(state.trace()))
-        index_controls(ask_for_index)
+        if people.may_manage():
+            index_controls(ask_for_index)
     if corpus is not None:
         judging.ask_golden()
         _query_box(collection)
@@ -67,10 +69,10 @@ def _ready_corpus(collection: Collection) -> tuple[Corpus | None, Callable[[], N
 
     What to do next is then on the page.
     """
-    if not collection.files():
+    if not documents_of(collection):
         no_documents(collection, "search them here")
         return None, None
-    corpus, indexing = indexed(collection)
+    corpus, indexing = indexed(collection, state.shown())
     if corpus is not None:
         resources.warm(corpus.settings.model)
     return corpus, indexing
@@ -98,7 +100,7 @@ def _query_box(collection: Collection) -> None:
                 on_click=state.submit_query,
             )
         asked = [state.query()] if state.query().strip() else []
-        past = list(dict.fromkeys([*asked, *(one.text for one in collection.queries(200))]))
+        past = list(dict.fromkeys([*asked, *past_queries(collection, 200)]))
         if past:
             st.selectbox(
                 "Past queries",
@@ -137,7 +139,8 @@ def _search(collection: Collection, corpus: Corpus, query: str) -> None:
     trace = current_trace(corpus, query, state.search_settings())
     if state.take_log_request():
         settings = state.search_settings()
-        collection.log_query(query, settings.to_link(), {"passages": len(trace.passages)})
+        summary = {"passages": len(trace.passages)}
+        collection.log_query(query, settings.to_link(), summary, people.user())
     _results()
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from core.access import Access, AccessError, parse_access
+from core.access import Access, AccessError, Viewer, parse_access, visible
 from core.database import change_tables, clear_errors, connect, make_tables, transaction
 from core.documents import document_digest, metadata_of, restored, structure_of
 from core.errors import CollectionError, SettingsError
@@ -137,6 +137,7 @@ class DocumentsOfVersion:
         """`access` of the documents that not everyone may see, by number; when each file was `added`."""
         self.version = version
         self._collection = collection
+        self._rows, self._access = rows, access
         self._seqs: tuple[int, ...] = tuple(row[0] for row in rows)
         self.ids: tuple[str, ...] = tuple(row[1] for row in rows)
         self.names: tuple[str, ...] = tuple(row[2] for row in rows)
@@ -173,6 +174,11 @@ class DocumentsOfVersion:
 
     def __iter__(self) -> Iterator[Document]:
         return (self[position] for position in range(len(self)))
+
+    def seen_by(self, viewer: Viewer) -> DocumentsOfVersion:
+        """Those that the viewer may see."""
+        rows = [self._rows[at] for at in visible(self.access, viewer)]
+        return DocumentsOfVersion(self._collection, self.version, rows, self._access, self._added)
 
     def metadata(self) -> Sequence[Metadata]:
         """That of each document, without reading the texts; none of one removed meanwhile."""

@@ -11,7 +11,8 @@ from streamlit.delta_generator import DeltaGenerator
 from core.collection import Collection
 from core.errors import RankscopeError, Stopped
 from core.settings import IndexSettings
-from pages.ui import draw, resources, state
+from pages.ui import draw, people, resources, state
+from pages.ui.listing import documents_of
 from pages.ui.meter import Meter
 from pages.ui.plain import counted
 
@@ -20,17 +21,26 @@ _SAID = "index_said"
 
 def ask(settings: IndexSettings | None = None) -> None:
     """Index at the next drawing of `index_bar`: with these settings, or the collection's own."""
+    if not people.may_manage():  # a button that was drawn before somebody was viewed as
+        return
     resources.place_order(state.collection(), settings or state.index_settings())
 
 
 def index_bar(collection: Collection) -> Callable[[], None] | None:
     """One line on the index, with what can be done about it; gives the work that was asked for.
 
-    The page calls that work when all else is drawn.
+    The page calls that work when all else is drawn. Who does not manage hears only whether there is an
+    index: its counts are of what others see, and its work is left to their windows.
 
     A widget touched or a page reloaded meanwhile starts the page again, and the work goes on from the
     vectors that are finished; only Stop ends it.
     """
+    if not people.may_manage():
+        if documents_of(collection) and resources.seen(collection) is None:
+            draw.notice(
+                "Not indexed yet, so that nothing is found: whoever manages it has to.", "warning"
+            )
+        return None
     order = resources.order(collection)
     # Two places: while one is filled the other is emptied, which takes its widgets off the page at once.
     bar_place, state_place = st.empty(), st.empty()

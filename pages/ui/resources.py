@@ -5,17 +5,22 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 
 import streamlit as st
 
+from core.behaviour.store import Behaviour
 from core.collection import Collection, DocumentsOfVersion
 from core.contextualizing import contexts_for
 from core.corpus import Corpus, build_corpus, indexed_part, is_built
+from core.corpus.first_stage import first_stage_of
 from core.embedding import load_embedder
 from core.protocols import Embedder, Progress
 from core.report.loss import vector_loss
 from core.settings import PAID_WRITERS, IndexSettings, SearchSettings
+from core.trace import Trace
+from pages.ui import people
 
 # Collections whose corpora stay in memory; others are read from disk when they are asked for.
 _SERVED = 4
@@ -25,11 +30,12 @@ _WAIT = 0.5  # seconds between two looks at whether another window's indexing is
 @dataclass(frozen=True)
 class _Served:
     """A corpus that answers queries, the collection's version it was made for, and how many files of
-    that version are not in it."""
+    that version are not in it; `facts` tell whether its rules, events and kinds of fields are those of now."""
 
     corpus: Corpus
     version: int
     waiting: int
+    facts: tuple[int, int, date]
 
 
 @dataclass
@@ -56,7 +62,14 @@ class _Shelf:
     def get(self, collection: Collection) -> _Served | None:
         return self.served.get(str(collection.folder))
 
-    def put(self, collection: Collection, corpus: Corpus, documents: DocumentsOfVersion) -> None:
+    def put(
+        self,
+        collection: Collection,
+        corpus: Corpus,
+        documents: DocumentsOfVersion,
+        facts: tuple[int, int, date],
+    ) -> None:
+        """`facts` of before the corpus was made: what changed meanwhile is then looked at again."""
         held = set(zip(corpus.item_ids, corpus.item_digests, strict=True))
         waiting = {
             file
@@ -67,9 +80,26 @@ class _Shelf:
         }
         with self._lock:
             self.served.pop(str(collection.folder), None)
-            self.served[str(collection.folder)] = _Served(corpus, documents.version, len(waiting))
+            made = _Served(corpus, documents.version, len(waiting), facts)
+            self.served[str(collection.folder)] = made
             while len(self.served) > _SERVED:
                 self.served.pop(next(iter(self.served)))
+
+    def dress(self, collection: Collection) -> None:
+        """Give what is served the rules, events and kinds of now. Raises RulesError as `first_stage_of`."""
+        facts, served = _facts(collection), self.get(collection)
+        if served is None or served.facts == facts:
+            return
+        made = replace(
+            served, corpus=served.corpus.with_first_stage(first_stage_of(collection)), facts=facts
+        )
+        with self._lock:
+            if self.served.get(str(collection.folder)) is served:  # else it is another one by now
+                self.served[str(collection.folder)] = made
+
+
+def _facts(collection: Collection) -> tuple[int, int, date]:
+    return collection.facts_version, Behaviour(collection).version, date.today()
 
 
 @st.cache_resource(show_spinner=False)
@@ -112,13 +142,44 @@ def _use_first(model: Embedder) -> None:
     gc.freeze()
 
 
+def seen(collection: Collection, shown: Trace | None = None) -> Corpus | None:
+    """What of `corpus` the pages show here: all of it, or what the viewer may see.
+
+    With a trace on show its own corpus, where that differs only by what people did with results since:
+    that counts from the next query on, and moves nothing under the hand. Raises NotSignedIn.
+    """
+    viewer, whole = people.viewer(), corpus(collection)
+    if whole is None:
+        return None
+    found = whole.for_viewer(viewer)
+    if (
+        shown is not None
+        and isinstance(shown.corpus, Corpus)
+        and _differs_by_events(shown.corpus, found)
+    ):
+        return shown.corpus
+    return found
+
+
+def _differs_by_events(one: Corpus, other: Corpus) -> bool:
+    def facts(corpus: Corpus) -> tuple:
+        stage = corpus.first_stage
+        kinds = tuple(sorted(stage.kinds.items()))
+        # The matrix stands for the very chunks: copies of a corpus share it.
+        return corpus.viewer, id(corpus.matrix), stage.rules.fingerprint, kinds, stage.today
+
+    return one is not other and facts(one) == facts(other)
+
+
 def corpus(collection: Collection) -> Corpus | None:
-    """The newest corpus of the collection, read from disk when it was built before.
+    """The newest corpus of the collection, read from disk when it was built before, for whoever manages it;
+    pages that show or search use `seen`.
 
     It may lack documents added since (see `waiting`) or be cut by earlier index settings (see
     `Corpus.settings`), but never holds one that was removed or replaced; None when nothing has been
-    indexed yet.
+    indexed yet. Rules, events and kinds of fields are those of now.
     """
+    _shelf().dress(collection)
     settings = collection.settings().index
     served = _shelf().get(collection)
     current = served and (served.version, served.corpus.settings) == (collection.version, settings)
@@ -132,12 +193,12 @@ def corpus(collection: Collection) -> Corpus | None:
     with _shelf().lock(collection, "part"):
         served = _shelf().get(collection)
         before = served.corpus if served else None
-        documents = collection.documents()
+        facts, documents = _facts(collection), collection.documents()
         found = indexed_part(collection, settings, before)
         if found is None and before is not None:
             found = indexed_part(collection, before.settings, before)
         if found is not None:
-            _shelf().put(collection, found, documents)
+            _shelf().put(collection, found, documents, facts)
         return found
 
 
@@ -192,13 +253,13 @@ def build(
             meanwhile()
     try:
         before = _shelf().get(collection)
-        documents = collection.documents()
+        facts, documents = _facts(collection), collection.documents()
         wanted = (documents.version, index_settings)
         current = before and not before.waiting and (before.version, before.corpus.settings) == wanted
         if before and current and not contexts_waiting(collection, before.corpus):
             return before.corpus  # another window built it while this one waited
         made = build_corpus(collection, index_settings, progress, before.corpus if before else None)
-        _shelf().put(collection, made, documents)
+        _shelf().put(collection, made, documents, facts)
         return made
     finally:
         lock.release()

@@ -15,6 +15,7 @@ from core.sample import ensure_sample
 from core.settings import IndexSettings, SearchSettings, Settings
 from core.text import Analyzer
 from core.trace import CorpusView, Trace
+from pages.ui import people
 
 QUERY_BOX = "query_box"
 PAST_BOX = "past_box"
@@ -76,7 +77,8 @@ def _choose(found: Collection) -> None:
     ):
         st.session_state.pop(key, None)
     st.session_state.pop(QUERY_BOX, None)
-    remember(_LAST, found.name)
+    if people.may_manage():  # what one viewer opens is not where all the others begin
+        remember(_LAST, found.name)
 
 
 def collection_link() -> dict[str, str]:
@@ -107,14 +109,15 @@ def _linked_settings() -> SearchSettings | None:
 
 
 def set_search_settings(settings: SearchSettings) -> None:
-    """Change the search settings and save them with the collection."""
+    """Change the search settings, and save them with the collection where this person may."""
     # The link has had its say; left in the address it would undo the change at the next refresh.
     for name in st.query_params.to_dict():
         if name.partition(".")[0] in _LINK_FIELDS or name == _DEFAULTS:
             del st.query_params[name]
     chosen = collection()
     st.session_state["rs_search"] = settings
-    chosen.save_settings(Settings(chosen.settings().index, settings))
+    if people.may_manage():
+        chosen.save_settings(Settings(chosen.settings().index, settings))
 
 
 def share_link(query: str, settings: SearchSettings) -> str:
@@ -141,8 +144,8 @@ def index_draft() -> IndexSettings:
 
 
 def set_index_draft(settings: IndexSettings | None) -> None:
-    """Keep a draft of index settings; None drops it."""
-    st.session_state["rs_draft"] = settings
+    """Keep a draft of index settings; None drops it. Only who may index has one."""
+    st.session_state["rs_draft"] = settings if people.may_manage() else None
 
 
 def document_link(document_id: str, start: int, end: int) -> dict[str, str]:
@@ -221,8 +224,17 @@ def first_time(what: str) -> bool:
 
 
 def trace() -> Trace | None:
-    """The trace on show."""
-    return st.session_state.get("rs_trace")
+    """The trace on show; none of what another viewer saw in this window."""
+    found: Trace | None = st.session_state.get("rs_trace")
+    if found is not None and getattr(found.corpus, "viewer", None) != people.viewer():
+        return None
+    return found
+
+
+def shown() -> Trace | None:
+    """The trace on show, while it is of the query asked last."""
+    found = trace()
+    return found if found is not None and found.query == query() else None
 
 
 def set_trace(found: Trace | None, change: str = "", before: Trace | None = None) -> None:
@@ -234,7 +246,8 @@ def set_trace(found: Trace | None, change: str = "", before: Trace | None = None
 
 def trace_before() -> Trace | None:
     """The trace of the same query that was on show before the last change of settings."""
-    return st.session_state.get("rs_before")
+    before: Trace | None = st.session_state.get("rs_before")
+    return before if trace() is not None else None
 
 
 def change() -> str:
