@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.corpus import Corpus
-from core.evaluation.golden import Golden, pieces_of, ranks_in_passages, rows_of
+from core.evaluation.golden import Golden, pieces_of, ranks_in_passages, rows_of, standing
 from core.evaluation.judgements import EvaluationError, Evidence, GoldenQuery
 from core.explanation import stage_title
 from core.trace import Stage, Trace
@@ -119,8 +119,9 @@ class _Query:
         self.stages = {stage.name: stage for stage in trace.stages}
         self.searches = [stage for stage in trace.stages if stage.kind == "search" and stage.on]
         self.depths = MappingProxyType({stage.name: stage.limit or 0 for stage in self.searches})
-        self.pieces = [pieces_of(corpus, one) for one in query.evidence]
-        self.cuts = tuple(cut_of(corpus, one) for one in query.evidence)
+        evidence = [standing(corpus, one) for one in query.evidence]
+        self.pieces = [pieces_of(corpus, one) for one in evidence]
+        self.cuts = tuple(cut_of(corpus, one) for one in evidence)
         self.asked = self._asked()
 
     def __iter__(self) -> Iterator[Fate]:

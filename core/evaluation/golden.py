@@ -74,8 +74,9 @@ def golden_pieces(
 def golden_chunks(corpus: Corpus, query: GoldenQuery) -> Golden:
     """The golden chunks of a query: of all its evidence together, a chunk golden twice counting once."""
     lost = [one.grade for one in query.unlocated]
+    evidence = [standing(corpus, one) for one in query.evidence]
     best: dict[int, int] = {}
-    for one in query.evidence:
+    for one in evidence:
         pieces = pieces_of(corpus, one).tolist()
         if not pieces:
             lost.append(one.grade)
@@ -87,7 +88,7 @@ def golden_chunks(corpus: Corpus, query: GoldenQuery) -> Golden:
     copies = sorted(
         {
             (place[at], copy)
-            for one in query.evidence
+            for one in evidence
             if one.copies
             for at, copy in _copies(corpus, one)
             if copy != at
@@ -99,6 +100,20 @@ def golden_chunks(corpus: Corpus, query: GoldenQuery) -> Golden:
         np.array(grades, dtype=np.int64),
         np.array(copies, dtype=np.int64).reshape(-1, 2),
     )
+
+
+def standing(corpus: Corpus, evidence: Evidence) -> Evidence:
+    """The evidence where this corpus has it: a copy's place, where its own document is not there (for a
+    viewer who may see the copy alone, say)."""
+
+    def there(document: str) -> bool:
+        rows = rows_of(corpus, document)
+        return rows.start < rows.stop
+
+    here = [copy for copy in evidence.copies if there(copy[0])]
+    if there(evidence.document_id) or not here:
+        return evidence
+    return Evidence(*here[0], evidence.grade, tuple(here[1:]))
 
 
 def _copies(corpus: Corpus, evidence: Evidence) -> Iterator[tuple[int, int]]:

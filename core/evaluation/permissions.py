@@ -1,0 +1,117 @@
+"""What permissions do to a judged set: what each viewer finds of it, and what nobody can find for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.access import Viewer
+from core.corpus import Corpus
+from core.evaluation.golden import golden_chunks
+from core.evaluation.judgements import GoldenQuery
+from core.evaluation.results import ResultsCache
+from core.evaluation.runner import answerable, measure
+from core.protocols import Progress
+from core.settings import SearchSettings
+
+
+@dataclass(frozen=True, eq=False)
+class ViewerRecall:
+    """One viewer's recall@k (None: somebody who sees all) of each query that has evidence.
+
+    All arrays have shape (n,). `found`: golden pieces among the first k; `pieces`: those of the whole
+    collection; `hidden`: those of them in items that the viewer may not see. `items` is how many they may.
+    """
+
+    viewer: Viewer | None
+    k: int
+    items: int
+    queries: tuple[str, ...]
+    found: NDArray[np.int64]
+    pieces: NDArray[np.int64]
+    hidden: NDArray[np.int64]
+
+    @property
+    def label(self) -> str:
+        return "everything" if self.viewer is None else self.viewer.label
+
+    @property
+    def recalls(self) -> NDArray[np.float64]:
+        """recall@k of each query; what is hidden counts as not found, so that viewers can be compared."""
+        return self.found / self.pieces
+
+    @property
+    def recall(self) -> float:
+        """The mean of `recalls`."""
+        return float(self.recalls.mean())
+
+    @property
+    def withheld(self) -> float:
+        """The share of evidence that is hidden, the mean over the queries: `recall` is at most 1 − this."""
+        return float((self.hidden / self.pieces).mean())
+
+    @property
+    def answerable(self) -> NDArray[np.bool_]:
+        """The queries of which the viewer may see some evidence."""
+        return self.hidden < self.pieces
+
+    @property
+    def recall_of_seen(self) -> float | None:
+        """recall@k over the evidence that the viewer may see, of the queries `answerable`; None without any."""
+        some = self.answerable
+        if not some.any():
+            return None
+        return float((self.found[some] / (self.pieces - self.hidden)[some]).mean())
+
+
+def recall_by_viewer(
+    corpus: Corpus,
+    queries: Sequence[GoldenQuery],
+    settings: SearchSettings | None = None,
+    viewers: Sequence[Viewer | None] = (None,),
+    k: int | None = None,
+    stage: str = "kept",
+    progress: Progress | None = None,
+    cache: ResultsCache | None = None,
+) -> tuple[ViewerRecall, ...]:
+    """Each viewer's recall@k over one judged set, in the viewers' order; `k` is the settings' own when None.
+
+    `corpus` is the whole one: each viewer's is cut out of it before anything is ranked, and the pieces of
+    all are those of the whole one. `progress(done, total)` hears of queries, and may raise `Stopped`.
+    Nothing is paid. Raises EvaluationError as `measure`, and when k is beyond the stage's reach.
+    """
+    chosen = settings or SearchSettings()
+    at = chosen.k if k is None else k
+    asked = answerable(queries)
+    pieces = np.array([len(golden_chunks(corpus, query)) for query in asked], dtype=np.int64)
+    located = _located(corpus, asked)
+
+    def told(number: int) -> Progress | None:
+        before, total = number * len(asked), len(viewers) * len(asked)
+        return (lambda done, _: progress(before + done, total)) if progress else None
+
+    found = []
+    for number, viewer in enumerate(viewers):
+        seen = corpus.for_viewer(viewer)
+        ranks = measure(seen, asked, chosen, told(number), cache).stage(stage)
+        ranks.recalls(at)  # which k it can be told at
+        found.append(
+            ViewerRecall(
+                viewer,
+                at,
+                len(seen.item_ids),
+                tuple(query.id for query in asked),
+                np.array([((one > 0) & (one <= at)).sum() for one in ranks.ranks], dtype=np.int64),
+                pieces,
+                located - _located(seen, asked),
+            )
+        )
+    return tuple(found)
+
+
+def _located(corpus: Corpus, queries: Sequence[GoldenQuery]) -> NDArray[np.int64]:
+    """How many golden chunks each query has in a corpus."""
+    return np.array([len(golden_chunks(corpus, query).positions) for query in queries], dtype=np.int64)
