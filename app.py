@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import streamlit as st
@@ -18,18 +17,17 @@ from core.trace import Trace
 from pages.ui import draw, judging, people, resources, state
 from pages.ui.beginning import indexed, no_documents
 from pages.ui.controls import index_controls, search_controls
+from pages.ui.filters import filter_chips
 from pages.ui.frame import frame
 from pages.ui.index_bar import ask as ask_for_index
 from pages.ui.keep import keep_settings, keep_trace
 from pages.ui.listing import documents_of, past_queries
-from pages.ui.plain import plain
+from pages.ui.plain import label
 from pages.ui.rank_columns import rank_columns
 from pages.ui.rerank_offer import rerank_offer
 from pages.ui.searching import current_trace, indexes_of, signals_of
 from pages.ui.suggest import is_sample, suggestions
 from pages.ui.why import chunk_search, item_chunks, why
-
-_PLAIN_WORDS = re.compile(r"[\w\s,.?'’-]+")  # nothing in it that a label would read as Markdown
 
 
 def main() -> None:
@@ -37,12 +35,17 @@ def main() -> None:
     collection = state.collection()
     corpus, indexing = _ready_corpus(collection)
     with st.sidebar:
-        loss = search_controls(signals_of(state.trace()), indexes_of(state.trace()))
+        loss = search_controls(
+            signals_of(corpus, state.search_settings()),
+            indexes_of(state.trace()),
+            corpus.fields if corpus else None,
+        )
         if people.may_manage():
             index_controls(ask_for_index)
     if corpus is not None:
         judging.ask_golden()
         _query_box(collection)
+        filter_chips(corpus.fields)
         if state.query().strip():
             _search(collection, corpus, state.query())
         else:
@@ -127,7 +130,7 @@ def _invitation(collection: Collection) -> None:
         )
         for number, text in enumerate(suggestions() if is_sample(collection) else ()):
             st.button(
-                text if _PLAIN_WORDS.fullmatch(text) else plain(text),
+                label(text),
                 key=f"suggestion_{number}",
                 icon=":material/arrow_forward:",
                 on_click=state.ask,

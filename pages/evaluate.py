@@ -42,10 +42,14 @@ def main() -> None:
     if not collection.files():
         no_documents(collection, "judge what a search should find in them")
         return
-    with st.sidebar:
-        search_controls(signals_of(state.trace()), indexes_of(state.trace()))
-        index_controls(ask)
     corpus, indexing = indexed(collection)
+    with st.sidebar:
+        search_controls(
+            signals_of(corpus, state.search_settings()),
+            indexes_of(state.trace()),
+            corpus.fields if corpus else None,
+        )
+        index_controls(ask)
     bench = bench_of(collection, corpus)
     if _TAB not in st.session_state:  # what was open before a query was followed to the Search page
         linked = st.query_params.get(_LINK)

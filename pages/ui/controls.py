@@ -13,11 +13,14 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import SettingsError
 from core.explanation import stage_title
+from core.fields import ItemFields
 from core.report.knobs import Knob, knobs, with_value
 from core.settings import PAID_RERANKERS, IndexSettings, SearchSettings
 from core.text import Analyzer
 from pages.ui import state
+from pages.ui.filters import filter_controls
 from pages.ui.number import box, show, slider_and_box
+from pages.ui.plain import label as as_label
 from pages.ui.plain import plain
 
 _PAYING = (
@@ -25,10 +28,14 @@ _PAYING = (
     "shows what it would cost, and asks first."
 )
 _OPEN = ("Item stage", "Indexes", "Fusion")
+_FIELD_KINDS = {"recency_field": "date", "popularity_field": "number"}
 
 
-def search_controls(signals: Sequence[str], indexes: Sequence[str]) -> DeltaGenerator:
-    """One widget for every setting; a change is saved at once. `signals`, `indexes`: those there are.
+def search_controls(
+    signals: Sequence[str], indexes: Sequence[str], fields: ItemFields | None = None
+) -> DeltaGenerator:
+    """One widget for every setting; a change is saved at once. `signals`, `indexes`: those there are; `fields`
+    of the items, to choose from, where there is an index.
 
     Returns the place below the vector search's settings, for the loss that is measured later.
     """
@@ -48,11 +55,14 @@ def search_controls(signals: Sequence[str], indexes: Sequence[str]) -> DeltaGene
     groups = knobs(settings, signals, indexes)
     _mark([knob.path for _, group in groups for knob in group if knob.value != knob.default])
     for title, group in groups:
+        if title == "Filters":
+            filter_controls(fields, group[0].help)
+            continue
         differing = [knob for knob in group if knob.value != knob.default]
         mark = f" :blue-badge[{len(differing)} changed]" if differing else ""
         with st.expander(title + mark, expanded=title in _OPEN or bool(differing), key=f"group_{title}"):
             for reason, together in groupby(group, key=lambda knob: knob.idle):
-                _controls(list(together), reason)
+                _controls(list(together), reason, fields)
             if title == "Vector search":
                 loss = st.empty()
             if title == "Reranking" and settings.rerank in PAID_RERANKERS:
@@ -91,15 +101,15 @@ def widget_key(path: str) -> str:
     return "set_" + path.replace(".", "_")
 
 
-def _controls(group: list[Knob], idle: str) -> None:
+def _controls(group: list[Knob], idle: str, fields: ItemFields | None) -> None:
     """Controls that move something, or nothing for one reason, which is then told once."""
     for knob in group:
-        _control(knob)
+        _control(knob, fields)
     if idle and idle != f"{group[0].part} is off":  # its switch is right above
         st.caption(f"{'Moves' if len(group) == 1 else 'These move'} nothing: {idle}.")
 
 
-def _control(knob: Knob) -> None:
+def _control(knob: Knob, fields: ItemFields | None) -> None:
     key = widget_key(knob.path)
     label = _part_title(knob.part) if knob.path.endswith(".on") else knob.label
     help = f"{knob.help} Default: {_shown(knob.default)}."
@@ -115,12 +125,24 @@ def _control(knob: Knob) -> None:
     change: dict[str, Any] = {"key": key, "on_change": lambda: _change(knob.path, st.session_state[key])}
     if isinstance(knob.default, bool):
         st.toggle(label, shown and knob.value, **change, **common)
+    elif fields is not None and knob.path in _FIELD_KINDS:
+        kind = _FIELD_KINDS[knob.path]
+        fitting = [name for name in fields.names if fields.kind(name) == kind]
+        names = list(dict.fromkeys(("", *fitting, knob.value)))
+        st.selectbox(
+            label, names, names.index(knob.value) if shown else 0, format_func=_field_label,
+            **change, **common,
+        )  # fmt: skip
     elif knob.choices:
         # A name that somebody registered may stand beside those that are built in.
         choices = list(dict.fromkeys((*knob.choices, knob.value)))
         st.selectbox(label, choices, choices.index(knob.value) if shown else 0, **change, **common)
     else:
         st.text_input(label, knob.value if shown else "", **change, **common)
+
+
+def _field_label(name: str) -> str:
+    return as_label(name) if name else "none"
 
 
 def _part_title(part: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 _BACKTICKS = re.compile("`+")
+# Words and signs of which Markdown makes nothing, and which begin no list.
+_HARMLESS = re.compile(r"(?!\s|-\s|\d+[.)]\s)(?:[^\W_]|[\s,.?()%’'-]|(?<=[^\W_])_(?=[^\W_]))+")
 
 
 def plain(text: str) -> str:
@@ -17,6 +19,12 @@ def plain(text: str) -> str:
     fence = "`" * (max((len(run) for run in _BACKTICKS.findall(shown)), default=0) + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def label(text: str) -> str:
+    """The text as a label: in letters as they are, in a code span only where Markdown would change them."""
+    shown = " ".join(text.split())
+    return shown if _HARMLESS.fullmatch(shown) else plain(text)
 
 
 def counted(number: int, noun: str) -> str:

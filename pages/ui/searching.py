@@ -10,6 +10,9 @@ from core.corpus import Corpus
 from core.errors import NeedsSearch
 from core.explanation import stage_title
 from core.pipeline import replay, search
+from core.pipeline.further import further_signals
+from core.pipeline.items import RULES
+from core.report import knobs as report
 from core.report.knobs import knobs, value_of
 from core.report.tables import moved, movement_sentence
 from core.settings import PAID_RERANKERS, SearchSettings
@@ -44,7 +47,7 @@ def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace
     told = f"{how}: {movement_sentence(counts)}.{_paid(found)}"
     asked = found.record.reranked
     if not any(counts.values()) and not (asked and asked.failed):  # which the page says by itself
-        told += why_nothing_moved(shown.settings, settings, signals_of(found), indexes_of(found))
+        told += why_nothing_moved(shown.settings, settings, report.signals_of(found), indexes_of(found))
     state.set_trace(found, told, before=shown)
     return found
 
@@ -79,10 +82,12 @@ def why_nothing_moved(
     return ""
 
 
-def signals_of(trace: Trace | None) -> tuple[str, ...]:
-    """The item signals there are: those recorded, else the built-in ones."""
-    recorded = tuple(trace.record.signals) if trace is not None else ()
-    return recorded or ("lexical", "semantic")
+def signals_of(corpus: Corpus | None, settings: SearchSettings) -> tuple[str, ...]:
+    """The item signals that a search with these settings has, also before there is one."""
+    if corpus is None:
+        return ("lexical", "semantic")
+    ruled = (RULES,) if len(corpus.first_stage.rules) else ()
+    return ("lexical", "semantic", *further_signals(corpus, settings), *ruled)
 
 
 def indexes_of(trace: Trace | None) -> tuple[str, ...]:
