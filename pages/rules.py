@@ -7,8 +7,8 @@ from pathlib import Path
 import streamlit as st
 
 from core.errors import RankscopeError
-from pages.ui import draw, state
-from pages.ui.beginning import indexed, no_documents
+from pages.ui import draw, people, state
+from pages.ui.beginning import for_administrators, indexed, no_documents
 from pages.ui.frame import frame
 from pages.ui.rules_draft import draft_of
 from pages.ui.rules_editor import editor, help_on_rules
@@ -21,8 +21,15 @@ def main() -> None:
     frame("rules")
     st.html(f"<style>{_CSS}</style>")
     collection = state.collection()
+    if for_administrators("Rules are"):
+        return
     if not collection.files():
         no_documents(collection, "write rules for them here")
+        return
+    if not people.may_manage():  # rules name documents that not everybody may know of
+        draw.notice(
+            "Rules are written by who manages the documents; you see what they make of a search.", "info"
+        )
         return
     draft = draft_of(collection)
     corpus, indexing = indexed(collection)

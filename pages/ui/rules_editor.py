@@ -10,7 +10,7 @@ from core.collection import Collection
 from core.corpus import Corpus
 from core.rules import RulesError
 from core.rules.reading import MAX_RANK, MAX_WEIGHT, Problem, tables_of, toml_of
-from pages.ui import draw
+from pages.ui import draw, people
 from pages.ui.plain import counted
 from pages.ui.rules_draft import TOML_BOX, Draft, replace_text, save, take_table, take_toml, unsaved
 from pages.ui.rules_table import COLUMNS, NO_ROWS, columns, config
@@ -89,6 +89,8 @@ def _bar(collection: Collection, draft: Draft, problems: Sequence[Problem]) -> N
 
 
 def _save(collection: Collection, draft: Draft) -> None:
+    if not people.may_manage():  # a button that was drawn before somebody was viewed as
+        return
     try:
         number = save(collection, draft)
     except RulesError as error:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.access import Viewer
 from core.collection import Collection
 from core.evaluation import open_judgements, read_judgements
 from core.rules.reading import toml_of
@@ -169,6 +170,17 @@ def test_a_collection_without_documents_and_one_not_indexed(
     for file in waiting.files():
         waiting.remove(file.file_hash)
     assert "No documents yet" in shown_text(open_page(PAGE))
+
+
+def test_who_does_not_manage_sees_no_rule(ruled: Collection, open_page: Open) -> None:
+    page = write(open_page(PAGE), RULES.replace("pin = 1", "pin = 2"))
+    page.session_state["rs_view_as"] = Viewer("anna")
+    page.button(key="rules_save").click().run()
+    assert not page.exception
+    assert ruled.rules_text() == RULES
+    assert "Rules are written by who manages the documents" in shown_text(page)
+    assert "Fans first" not in shown_text(page)
+    assert not page.text_area
 
 
 TABLES = [
