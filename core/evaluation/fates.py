@@ -20,12 +20,13 @@ LOSSES: Mapping[str, str] = MappingProxyType(
     {
         "located": "Located",
         "corpus": "In the corpus",
+        "taken_out": "Filters, hiding rules",
         "items": "Item stage",
         "indexes": "In an index's depth",
         "fused": "Fusion",
         "scored": "Score fusion",
         "reranker": "Reranker",
-        "rules": "Rules",
+        "rules": "Duplicates, per item",
         "kept": "First k",
     }
 )
@@ -161,7 +162,19 @@ class _Query:
         first, *copies = self.golden.any_of(place)
         kept = self.stages["kept"].ranking
         ranked = ((kept.rank_of(one) or 0, one) for one in (first, *copies))
-        return min((pair for pair in ranked if 0 < pair[0] <= self.k), default=(0, first))[1]
+        # A copy that was searched tells more than an original that was not.
+        searched = (one for one in (first, *copies) if not self._taken_out(one)[0])
+        lost = 0, next(searched, first)
+        return min((pair for pair in ranked if 0 < pair[0] <= self.k), default=lost)[1]
+
+    def _taken_out(self, position: int) -> tuple[str, str]:
+        """Cause and story where filters or a rule keep its item out; twice "" where nothing does."""
+        item, passing = int(self.corpus.item_of[position]), self.trace.record.passing
+        if passing is not None and not passing[item]:
+            return "filtered out", f"its item does not pass {self.trace.settings.filters}"
+        if reason := self.stages["items"].removed.get(item, ""):
+            return f"taken out: {reason}", reason
+        return "", ""
 
     def _asked(self) -> Asked:
         items = self.stages["items"]
@@ -172,6 +185,8 @@ class _Query:
         settings = self.trace.settings
         if not (settings.collapse_duplicates or settings.per_item):
             off.add("rules")
+        if self.trace.record.passing is None and not items.removed:
+            off.add("taken_out")
         return Asked(
             self.query.id,
             self.k,
@@ -208,6 +223,8 @@ class _Query:
         """Where its way ended, the cause, and the story; thrice "" when it is found."""
         if 0 < ranks.get("kept", 0) <= self.k:
             return "", "", ""
+        if (why := self._taken_out(position))[0]:
+            return "taken_out", *why
         if self._on("items") and not 0 < item_rank <= self.trace.settings.items:
             if not item_rank:
                 return "items", "no signal that counts ranks its item", "its item is not ranked"

@@ -15,7 +15,7 @@ from core.corpus import Corpus
 from core.evaluation.coverage import Coverage, covered_by
 from core.evaluation.fates import Asked, Fate, cut_of, fates
 from core.evaluation.funnel import Funnel
-from core.evaluation.golden import Golden
+from core.evaluation.golden import Golden, standing
 from core.evaluation.judgements import GoldenQuery
 from core.evaluation.results import ResultsCache
 from core.evaluation.runner import Measured, Reading, is_kept, measure
@@ -105,7 +105,7 @@ def _fates(read: Mapping[str, Any], query: GoldenQuery, corpus: Corpus) -> Itera
         query.id,
         read["k"],
         read["pieces"],
-        tuple(cut_of(corpus, one) for one in query.evidence),
+        tuple(cut_of(corpus, standing(corpus, one)) for one in query.evidence),
         None if chunks is None else np.cumsum(chunks, dtype=np.int64),
         read["items"],
         frozenset(read["off"]),

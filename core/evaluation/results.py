@@ -29,7 +29,7 @@ from core.vectors_cache import model_key
 
 T = TypeVar("T")
 
-LAYOUT = 3
+LAYOUT = 4
 """Raise it when the same search of the same corpus gives other ranks or times than before, or rows another form."""
 
 _LARGEST = 256 << 20  # bytes: a file that grew beyond is begun anew

@@ -36,6 +36,7 @@ _TOLD: Mapping[Mark, str] = {
 _ENDS: Mapping[str, str] = {
     "located": "found in no document",
     "corpus": "in no chunk",
+    "taken_out": "kept out by filters or a rule",
     "items": "lost at the item stage",
     "indexes": "in no index's depth",
     "fused": "pushed out by fusion",

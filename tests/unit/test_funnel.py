@@ -11,12 +11,14 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from core.corpus import Corpus
+from core.corpus.first_stage import FirstStage
 from core.evaluation import EvaluationError, Evidence, GoldenQuery, golden_chunks
 from core.evaluation.fates import LOSSES, Cut, Fate, fates
 from core.evaluation.funnel import Funnel, measure_funnel
 from core.evaluation.judgements import Unlocated
 from core.explanation import explain
 from core.pipeline import search
+from core.rules import Rules
 from core.settings import IndexSettings, SearchSettings
 from core.types import Document
 from tests.fakes import HashEmbedder
@@ -170,6 +172,44 @@ class TestOneFate:
         # Two are above it already, so that with the first 2 no rule was needed to lose it.
         (fate,) = fates_of(corpus, GoldenQuery("q", "seal", chunk_evidence(corpus, 3)), collapsed, 2)
         assert (fate.lost_at, fate.cause) == ("kept", "never among the first k")
+
+    def test_what_filters_and_rules_keep_out(self) -> None:
+        corpus = corpus_of(*(document(f"d{n}", f"pump seal {'x ' * n}") for n in range(4)))
+        rules = Rules.from_toml(
+            '[[rule]]\nname = "old"\nitems = "file = d1.txt"\nhide = true\n'
+            '[[rule]]\nname = "new"\nitems = "file != d2.txt"\nonly = true\n'
+        )
+        ruled = corpus.with_first_stage(FirstStage(rules=rules))
+        query = GoldenQuery("q", "pump seal", chunk_evidence(corpus, 0, 1, 2, 3))
+        filtered = SearchSettings(filters="file != d3.txt")
+        told = fates_of(ruled, query, filtered)
+        assert [(fate.lost_at, fate.cause) for fate in told] == [
+            ("", ""),
+            ("taken_out", "taken out: rule old hides it"),
+            ("taken_out", "taken out: rule new keeps only file != d2.txt"),
+            ("taken_out", "filtered out"),
+        ]
+        assert told[3].story == "its item does not pass file != d3.txt"
+        funnel = Funnel.of(told)
+        assert funnel.losses == dict.fromkeys(LOSSES, 0.0) | {"taken_out": 0.75}
+        assert funnel.bar("taken_out").on
+        assert funnel.bars[-1].passed_weight == 0.25
+        one = fates_of(ruled, query, filtered.replace(two_stage=False))
+        assert [fate.lost_at for fate in one] == ["", "", "", "taken_out"]  # rules act on ranked items
+        off = fates_of(ruled, query, SearchSettings().with_signal("rules", on=False))
+        assert not Funnel.of(off).bar("taken_out").on
+        assert {fate.lost_at for fate in off} == {""}
+
+    def test_a_copy_that_is_searched_tells_more_than_an_original_that_is_not(self) -> None:
+        corpus = corpus_of(document("d0", "pump seal"), document("d1", "pump seal", "valve"))
+        (first,) = chunk_evidence(corpus, 0)
+        evidence = Evidence(first.document_id, 0, 9, copies=(("d1", 0, 9),))
+        query = GoldenQuery("q", "valve", (evidence,))
+        settings = BM25.replace(filters="file = d1.txt")
+        (fate,) = fates_of(corpus, query, settings)
+        assert (fate.lost_at, fate.position) == ("indexes", 1)
+        (fate,) = fates_of(corpus, GoldenQuery("q", "seal", (evidence,)), settings)
+        assert (fate.lost_at, fate.position) == ("", 1)
 
     def test_no_evidence_no_fates(self) -> None:
         assert fates_of(corpus_of(SEALS), GoldenQuery("q", "seal"), SearchSettings()) == []
