@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -13,10 +14,12 @@ from core.chunking import chunk_document
 from core.collection import Collection
 from core.contextualizing import contexts_for
 from core.corpus import Corpus, build_corpus, is_built
+from core.corpus.first_stage import FirstStage, first_stage_of
 from core.corpus.view import fingerprint
 from core.documents import Documents, ListedDocuments
 from core.embedding import load_embedder
 from core.evaluation.judgements import EvaluationError
+from core.fields import ItemFields
 from core.hosted_embedding import HostedEmbedder
 from core.protocols import Contexts, Embedder, Progress, Vectors
 from core.settings import IndexSettings
@@ -30,7 +33,8 @@ Telling = Callable[[str, int, int], None]
 
 
 class Corpora:
-    """Corpora of a collection as it is now, or of documents. The last two are kept in memory.
+    """Corpora of a collection as it is now, its rules and events included, or of documents. The last two are
+    kept in memory.
 
     Those of a collection that are on disk are read from there; others are made in memory alone, from the
     shared vectors, so that trying settings does not push out what the person works with.
@@ -43,7 +47,9 @@ class Corpora:
         self._collection = source if isinstance(source, Collection) else None
         if isinstance(source, Collection):
             self.documents: Documents = source.documents()
+            self.first_stage = first_stage_of(source)
         else:
+            self.first_stage = FirstStage()
             self.documents = ListedDocuments(source) if isinstance(source, Sequence) else source
         self._at_most = at_most
         self.spent = 0.0
@@ -59,9 +65,15 @@ class Corpora:
         """US dollars that may still be spent; below 0 where something cost more than was expected."""
         return self._at_most - self.spent
 
+    @cached_property
+    def fields(self) -> ItemFields:
+        """As those of each corpus."""
+        documents, kinds = self.documents, self.first_stage.kinds
+        return ItemFields(documents.metadata(), kinds, documents.names, documents.added())
+
     def fingerprint(self, settings: IndexSettings) -> str:
-        """The fingerprint of the corpus, without making it. Raises as `contexts_for`."""
-        return self._identity(settings)[0]
+        """Names the corpus, with what ranks its items, without making it. Raises as `contexts_for`."""
+        return f"{self._identity(settings)[0]} {self.first_stage.fingerprint}".rstrip()
 
     def _identity(self, settings: IndexSettings) -> tuple[str, Contexts]:
         """The fingerprint and the contexts it is of: looked at once, a run goes on with what it began with."""
@@ -88,8 +100,8 @@ class Corpora:
     ) -> Corpus:
         if self._collection and is_built(self._collection, settings):
             built = build_corpus(self._collection, settings, progress)
-            if built.fingerprint == name:  # else documents have come or gone since the run began
-                return built
+            if built.chunks_fingerprint == name:  # else documents have come or gone since the run began
+                return built.with_first_stage(self.first_stage)
         embedder = load_embedder(settings.model)
         price = self._price(embedder, settings, contexts)
         if price is None or (price and price > self.left):
@@ -100,9 +112,10 @@ class Corpora:
                 "collection with these settings first"
             )
         self.spend(price)
-        return Corpus.from_documents(
+        made = Corpus.from_documents(
             self.documents, settings, embedder, shared_cache(), None, progress, None, contexts
         )
+        return made.with_first_stage(self.first_stage)
 
     def _price(self, embedder: Embedder, settings: IndexSettings, contexts: Contexts) -> float | None:
         """US dollars for the vectors of all chunks; None when no price is known."""

@@ -1,7 +1,7 @@
 """What was measured is kept, so that work that was stopped goes on where it was: `results.db`, a cache.
 
-A result is named by the corpus, the settings, and the query with its evidence: whatever of these changes,
-the old result is not found any more.
+A result is named by the corpus, the settings, what is known of the items where that is asked for, and the
+query with its evidence: whatever of these changes, the old result is not found any more.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.corpus import Corpus
+from core.corpus.first_stage import FirstStage
 from core.database import transaction
 from core.errors import RankscopeError
 from core.evaluation.judgements import Evidence, GoldenQuery
-from core.extras import registered_indexes
+from core.extras import registered_indexes, registered_signals
+from core.fields import ItemFields
+from core.filters import Filter, FilterError
 from core.reranking import load_reranker
 from core.settings import RERANKERS, SearchSettings
 from core.vectors_cache import model_key
@@ -39,6 +43,9 @@ _TABLES = (
     "CREATE TABLE trials(space TEXT, point TEXT, facts TEXT NOT NULL, "
     "PRIMARY KEY(space, point)) WITHOUT ROWID",
 )
+
+_columns: WeakKeyDictionary[ItemFields, dict[str, str]] = WeakKeyDictionary()
+"""Field → digest of its column: thousands of settings may ask for one."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -188,12 +195,47 @@ def settings_key(corpus: Corpus, settings: SearchSettings) -> str | None:
     version = parts_version(settings)
     if version is None:
         return None
-    return _hash([corpus.fingerprint, model_key(corpus.embedder), settings.fingerprint(), version])
+    known = items_key(corpus, settings)
+    facts = [corpus.fingerprint, model_key(corpus.embedder), settings.fingerprint(), version, known]
+    return _hash(facts)
+
+
+class Known(Protocol):
+    """What is known of items besides their texts, as a corpus has it."""
+
+    @property
+    def fields(self) -> ItemFields: ...
+    @property
+    def first_stage(self) -> FirstStage: ...
+
+
+def items_key(known: Known, settings: SearchSettings) -> str:
+    """Names what a search reads of items that no fingerprint holds: the columns that its filters, signals and
+    rules ask for, and the day from which recency counts; blank when there is nothing."""
+    rules = (rule.items for rule in known.first_stage.rules.rules if rule.on)
+    asked = {one.field for part in (Filter.parse(settings.filters), *rules) for one in part.conditions}
+    asked |= {settings.recency_field, settings.popularity_field} - {""}
+    if not asked:
+        return ""
+    day = known.first_stage.today.isoformat() if settings.recency_field else ""
+    return _hash([day, [(name, _column(known.fields, name)) for name in sorted(asked)]])
+
+
+def _column(fields: ItemFields, name: str) -> str:
+    """Names what a field holds; blank where no item has it."""
+    known = _columns.setdefault(fields, {})
+    if name not in known:
+        try:
+            known[name] = _hash([fields.kind(name), fields.texts(name)])
+        except FilterError:
+            known[name] = ""
+    return known[name]
 
 
 def parts_version(settings: SearchSettings) -> str | None:
-    """The version of the reranker; None where one, or an index, that somebody registered has none."""
-    if registered_indexes():
+    """The version of the reranker; None where one that somebody registered has none, or where they registered
+    an index or a signal."""
+    if registered_indexes() or registered_signals():
         return None
     if settings.rerank == "none":
         return ""

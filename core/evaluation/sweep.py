@@ -26,7 +26,7 @@ from core.evaluation.corpora import Corpora, Telling
 from core.evaluation.judgements import EvaluationError, GoldenQuery
 from core.evaluation.metrics import metric_at, per_query, saturated
 from core.evaluation.optimiser import Optimiser
-from core.evaluation.results import ResultsCache, parts_version, query_key
+from core.evaluation.results import ResultsCache, items_key, parts_version, query_key
 from core.evaluation.runner import Measured, answerable, measure_many
 from core.evaluation.space import Point, Space, point_key
 from core.evaluation.statistics import Comparison, Interval, compare, interval
@@ -312,7 +312,8 @@ class _Run:
             corpus = f"{self._corpora.fingerprint(settings.index)} {model}"
         except RankscopeError:  # told when the corpus is to be made
             corpus = ""
-        return f"{point_key(point)} {corpus} {parts_version(settings.search)}"
+        known = items_key(self._corpora, settings.search)
+        return f"{point_key(point)} {corpus} {parts_version(settings.search)} {known}".rstrip()
 
     def _batch(self, batch: Sequence[tuple[Point, Settings, str]]) -> None:
         what = f"{len(self.trials)} points done, {len(batch)} under way"

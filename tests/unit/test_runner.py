@@ -6,20 +6,26 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from core.corpus import Corpus
+from core.corpus.first_stage import FirstStage
 from core.errors import RankscopeError, Stopped
 from core.evaluation import Evidence, GoldenQuery, measure, runner
-from core.evaluation.results import ResultsCache, query_key
+from core.evaluation.results import ResultsCache, parts_version, query_key, settings_key
 from core.evaluation.runner import Measured, measure_many
+from core.extras import register_signal, unregister_signal
 from core.protocols import Scores
 from core.reranking import register_reranker, unregister_reranker
+from core.rules import Rules
 from core.settings import IndexSettings, SearchSettings
 from core.types import Document
+from tests.contracts.title_signal import TitleSignal
 from tests.fakes import HashEmbedder
 from tests.unit.test_evaluation import WORDS, corpus_of, document, wordy_corpus, wordy_queries
 
@@ -207,6 +213,67 @@ class TestResults:
         assert figures(measure(other, queries[:1], BASE, cache=cache)) == figures(
             measure(other, queries[:1], BASE)
         )
+
+    @pytest.mark.parametrize(
+        ("settings", "rules"),
+        [
+            (SearchSettings(filters="stock > 3"), ""),
+            (SearchSettings(recency_field="day"), ""),
+            (SearchSettings(popularity_field="stock"), ""),
+            (SearchSettings(), '[[rule]]\nname = "few"\nitems = "stock < 3"\nhide = true'),
+        ],
+    )
+    def test_other_metadata_is_searched_anew_where_it_counts(
+        self, tmp_path: Path, settings: SearchSettings, rules: str
+    ) -> None:
+        """Metadata is in no fingerprint: the cache has to see it itself."""
+        query = GoldenQuery("q", "amber", (Evidence("d0", 0, 5), Evidence("d1", 0, 5)))
+        settings = settings.replace(items=1)
+        for signal in ("recency", "popularity"):
+            settings = settings.with_signal(signal, weight=9.0)
+
+        def held(stock: list[float], day: str, rules: str = rules) -> Corpus:
+            documents = [
+                Document(f"d{n}", f"{n}.txt", "", "amber", metadata={"stock": one, "day": day, "x": day})
+                for n, one in enumerate(stock)
+            ]
+            documents[0] = replace(documents[0], metadata={"stock": stock[0], "day": "2024-05-01"})
+            return corpus_of(*documents).with_first_stage(FirstStage(rules=Rules.from_toml(rules)))
+
+        cache = ResultsCache(tmp_path)
+        seen = set()
+        for corpus in (held([5, 1], "2024-04-01"), held([1, 5], "2024-06-01")):
+            (ranks,) = measure(corpus, [query], settings, cache=cache).stage("kept").ranks
+            assert np.array_equal(ranks, measure(corpus, [query], settings).stage("kept").ranks[0])
+            seen.add(tuple(ranks.tolist()))
+        assert len(seen) == 2
+        plain = SearchSettings()
+        keys = {settings_key(held(stock, "2024-04-01", ""), plain) for stock in ([5, 1], [1, 5])}
+        assert len(keys) == 1  # what nothing reads makes nothing stale
+
+    def test_recency_of_another_day_is_another_result(self, corpus: Corpus) -> None:
+        def key(day: int, settings: SearchSettings) -> str | None:
+            return settings_key(corpus.with_first_stage(FirstStage(today=date(2026, 1, day))), settings)
+
+        recent = SearchSettings(recency_field="added")
+        assert key(1, recent) == key(1, recent)
+        assert key(1, recent) != key(2, recent)
+        assert key(1, BASE) == key(2, BASE)
+
+    def test_a_signal_that_somebody_registered_is_asked_each_time(
+        self, corpus: Corpus, queries: list[GoldenQuery], tmp_path: Path
+    ) -> None:
+        cache = ResultsCache(tmp_path)
+        measure(corpus, queries, BASE, cache=cache)
+        register_signal("title", TitleSignal)
+        try:
+            assert parts_version(BASE) is None
+            assert settings_key(corpus, BASE) is None
+            measured = measure(corpus, queries, BASE, cache=cache)
+        finally:
+            unregister_signal("title")
+        assert parts_version(BASE) == ""
+        assert len(measured.stage("kept").ranks) == len(queries)
 
     def test_names_of_queries_follow_what_was_judged(self) -> None:
         one = GoldenQuery("a", "words", (Evidence("d", 0, 4), Evidence("d", 6, 9)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from core.evaluation.results import ResultsCache
 from core.evaluation.space import Range, Space
 from core.evaluation.sweep import Sweep, Trial, run_sweep
 from core.loading import load
+from core.pipeline import search
 from core.reranking import register_reranker, unregister_reranker
 from core.settings import IndexSettings, SearchSettings, Settings
 from tests.fakes import HashEmbedder
@@ -458,6 +460,41 @@ def test_other_weights_under_a_model_s_name_are_measured_anew(
     assert embedder.queries == before
     embedder.version = "2"  # type: ignore[attr-defined]
     sweep(cache=cache, split="none")
+    assert embedder.queries > before
+
+
+def test_rules_of_a_collection_take_part_whether_or_not_its_corpus_is_built() -> None:
+    collection = create("ruled")
+    for name in ("one.txt", "two.txt"):
+        collection.add(load(b"amber birch cedar", name), name, 17)
+    plain = Corpora(collection).fingerprint(BASE.index)
+    collection.save_rules('[[rule]]\nname = "away"\ndocuments = ["one.txt"]\nhide = true\n')
+    for built in (False, True):
+        if built:
+            build_corpus(collection, BASE.index)
+        corpora = Corpora(collection)
+        made = corpora.of(BASE.index)
+        assert search(made, "amber", BASE.search).stage("items").removed == {0: "rule away hides it"}
+        assert corpora.fingerprint(BASE.index) != plain
+        assert corpora.fields.names == made.fields.names
+
+
+def test_trials_are_measured_anew_when_the_field_that_they_rank_by_changed(
+    tmp_path: Path, embedder: HashEmbedder
+) -> None:
+    def found(first: int) -> Sweep:
+        ranked = [
+            replace(one, metadata={"rank": float(first * at)}) for at, one in enumerate(documents())
+        ]
+        base = BASE.replace(search=BASE.search.replace(popularity_field="rank", items=1))
+        space = Space({"search.k_rrf_items": [1, 5]}, base)
+        return run_sweep(ranked, queries(), space, split="none", cache=ResultsCache(tmp_path))
+
+    found(1)
+    before = embedder.queries
+    found(1)
+    assert embedder.queries == before
+    found(-1)
     assert embedder.queries > before
 
 
