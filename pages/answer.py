@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.answering import Inquiry, from_documents, from_trace, may_fit
-from core.collection import Collection
+from core.collection import Collection, DocumentsOfVersion
 from core.corpus import Corpus
 from core.errors import RankscopeError
 from core.llm import missing_key
@@ -28,12 +28,12 @@ def main() -> None:
     frame("answer")
     st.html(f"<style>{_CSS}</style>")
     collection = state.collection()
-    if not collection.files():
+    if not documents_of(collection):
         no_documents(collection, "ask them here")
         return
     with st.sidebar:
         answer_controls()
-    corpus, indexing = indexed(collection)
+    corpus, indexing = indexed(collection, state.shown())
     if corpus is not None:
         resources.warm(corpus.settings.model)
     _question_box(collection)
@@ -101,17 +101,18 @@ def _from_passages(corpus: Corpus | None, question: str) -> Inquiry | None:
 def _from_all(collection: Collection, question: str) -> Inquiry | None:
     """The whole base, for the question; None where it is too large to be sent."""
     documents = documents_of(collection)
-    found = _whole_base(str(collection.folder), documents.version, collection)
+    found = _whole_base(str(collection.folder), documents.version, documents.ids, documents)
     if found is None:
         return None
     return Inquiry(question, "base", model(), found.sources, found.texts)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _whole_base(folder: str, version: int, _collection: Collection) -> Inquiry | None:
-    """All documents, read once for each version of the collection."""
-    documents = documents_of(_collection)
-    return from_documents("", documents) if may_fit(documents.lengths) else None
+def _whole_base(
+    folder: str, version: int, ids: tuple[str, ...], _documents: DocumentsOfVersion
+) -> Inquiry | None:
+    """All documents that are shown here, read once for each version of the collection."""
+    return from_documents("", _documents) if may_fit(_documents.lengths) else None
 
 
 try:

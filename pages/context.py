@@ -14,7 +14,7 @@ from core.errors import RankscopeError
 from core.protocols import Embedder
 from core.settings import PAID_WRITERS, IndexSettings
 from pages.ui import context_desk, draw, state
-from pages.ui.beginning import corpus_of, no_documents
+from pages.ui.beginning import corpus_of, for_administrators, no_documents
 from pages.ui.context_controls import context_controls, use_context
 from pages.ui.context_lab import example, lab
 from pages.ui.context_plan import plan_panel, take_said
@@ -36,6 +36,8 @@ def main() -> None:
     frame("context")
     st.html(f"<style>{_CSS}</style>")
     collection = state.collection()
+    if for_administrators("Writing contexts and indexing with them is"):
+        return
     if not collection.files():
         no_documents(collection, "give their chunks a context here")
         return

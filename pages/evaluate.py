@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.errors import RankscopeError
-from pages.ui import draw, state
+from pages.ui import draw, people, state
 from pages.ui.beginning import indexed, no_documents
 from pages.ui.controls import index_controls, search_controls
 from pages.ui.evaluate_bench import Bench, bench_of
@@ -20,6 +20,7 @@ from pages.ui.evaluate_measure import measure_tab
 from pages.ui.evaluate_sweep import sweep_tab
 from pages.ui.frame import frame
 from pages.ui.index_bar import ask
+from pages.ui.listing import documents_of
 from pages.ui.searching import indexes_of, signals_of
 
 _CSS = (Path(__file__).parent / "ui" / "evaluate.css").read_text(encoding="utf-8")
@@ -39,7 +40,7 @@ def main() -> None:
     frame("evaluate")
     st.html(f"<style>{_CSS}</style>")
     collection = state.collection()
-    if not collection.files():
+    if not documents_of(collection):
         no_documents(collection, "judge what a search should find in them")
         return
     corpus, indexing = indexed(collection)
@@ -49,7 +50,8 @@ def main() -> None:
             indexes_of(state.trace()),
             corpus.fields if corpus else None,
         )
-        index_controls(ask)
+        if people.may_manage():
+            index_controls(ask)
     bench = bench_of(collection, corpus)
     if _TAB not in st.session_state:  # what was open before a query was followed to the Search page
         linked = st.query_params.get(_LINK)

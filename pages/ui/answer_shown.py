@@ -14,7 +14,7 @@ from core.answering.answer import span_of
 from core.collection import Collection
 from core.errors import RankscopeError
 from core.types import Document, encodable, text_hash
-from pages.ui import answer_state, draw, state
+from pages.ui import answer_state, draw, people, state
 from pages.ui.answer_view import draw_answer
 from pages.ui.listing import documents_of
 from pages.ui.plain import counted, sentence
@@ -35,7 +35,7 @@ def shown(collection: Collection) -> None:
         return
     if place is not None:
         answer = AnswerStore(collection.folder).get(place)
-        if answer is not None:
+        if answer is not None and _seen(collection)(answer):
             _final(collection, answer)
         return
     job = answer_state.job(collection)
@@ -192,9 +192,17 @@ def _find(collection: Collection) -> Callable[[str], Document | None]:
     return find
 
 
+def _seen(collection: Collection) -> Callable[[Answer], bool]:
+    """Whether an answer may be shown: a viewer sees those made of nothing but what is theirs to see."""
+    if people.viewer() is None:
+        return lambda answer: True
+    ids = frozenset(documents_of(collection).ids)
+    return lambda answer: all(source.document in ids for source in answer.sources)
+
+
 def earlier(collection: Collection) -> None:
     """The answers kept for this collection: opening one sends nothing."""
-    kept = AnswerStore(collection.folder).latest(_LISTED)
+    kept = [*filter(_seen(collection), AnswerStore(collection.folder).latest(_LISTED))]
     if not kept:
         return
     with st.expander(f"Earlier answers ({len(kept)})", key="answer_earlier"):
@@ -212,15 +220,16 @@ def earlier(collection: Collection) -> None:
                     on_click=answer_state.open_answer,
                     args=(collection, answer.id),
                 )
-                st.button(
-                    "",
-                    key=f"answer_delete_{answer.id}",
-                    type="tertiary",
-                    icon=":material/delete:",
-                    help="Delete this answer",
-                    on_click=_delete,
-                    args=(collection, answer.id),
-                )
+                if people.may_manage():
+                    st.button(
+                        "",
+                        key=f"answer_delete_{answer.id}",
+                        type="tertiary",
+                        icon=":material/delete:",
+                        help="Delete this answer",
+                        on_click=_delete,
+                        args=(collection, answer.id),
+                    )
 
 
 def _summary(answer: Answer) -> str:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.answering import AnswerJob
 from core.collection import Collection
-from pages.ui import state
+from pages.ui import people, state
 
 _BEGINNING = threading.Lock()
 _OPEN = "rs_answer_open"
@@ -19,23 +19,28 @@ _COUNTS = "rs_answer_counts"
 
 @st.cache_resource(show_spinner=False)
 def _jobs() -> dict[str, AnswerJob]:
-    """By collection, the question asked last: it goes on when its window is closed or reloaded."""
+    """By collection and who asks, the question asked last: it goes on when its window is closed or reloaded."""
     return {}
 
 
+def _desk(collection: Collection) -> str:
+    """Two who see the same documents do not see each other's questions either."""
+    return f"{collection.folder} {people.user()} {people.whom()}"
+
+
 def follow(collection: Collection, begin: Callable[[], AnswerJob]) -> None:
-    """Begin an answer and show it as it comes. While one is on its way to the collection nothing begins: a
+    """Begin an answer and show it as it comes. While one of theirs is on its way to the collection nothing begins: a
     button that is pressed twice, or in two windows, pays once. Raises what `begin` raises."""
     st.session_state.pop(_SAID, None)
     with _BEGINNING:
         if not running(collection):
-            _jobs()[str(collection.folder)] = begin()
+            _jobs()[_desk(collection)] = begin()
     st.session_state[_OPEN] = (collection.id, state.query(), None)
 
 
 def job(collection: Collection) -> AnswerJob | None:
-    """The question asked last of this collection, in whichever window."""
-    return _jobs().get(str(collection.folder))
+    """The question this person asked last of this collection, in whichever window."""
+    return _jobs().get(_desk(collection))
 
 
 def running(collection: Collection) -> bool:

@@ -28,6 +28,16 @@ def no_documents(collection: Collection, then: str) -> None:
         links.link(links.DOCUMENTS, "Go to Documents", ":material/upload_file:")
 
 
+def for_administrators(what: str) -> bool:
+    """Whether this window may not change things; then the page says for whom `what` is."""
+    if people.may_manage():
+        return False
+    with st.container(key="empty_state"):
+        draw.text("For administrators", "rs-empty-title")
+        draw.text(f"{what} for administrators.", "rs-quiet")
+    return True
+
+
 def corpus_of(collection: Collection, shown: Trace | None = None) -> Corpus | None:
     """`resources.seen`, None where there is none yet; the sample is then indexed without being asked for."""
     corpus = resources.seen(collection, shown)

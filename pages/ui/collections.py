@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.collection import LONGEST_NAME, Collection, create, delete, list_collections, rename
 from core.errors import RankscopeError
-from pages.ui import draw, state
+from pages.ui import draw, people, state
 from pages.ui.plain import counted, plain
 
 _SAID = "collections_said"
@@ -64,6 +64,8 @@ def _name_form(
 
 
 def _create() -> None:
+    if not people.may_manage():
+        return
     name = st.session_state["collection_new_name"]
     try:
         made = create(name)
@@ -77,6 +79,8 @@ def _create() -> None:
 
 
 def _rename(old: str) -> None:
+    if not people.may_manage():
+        return
     name = st.session_state["collection_rename_name"]
     try:
         rename(old, name)
@@ -88,6 +92,8 @@ def _rename(old: str) -> None:
 
 
 def _delete(name: str) -> None:
+    if not people.may_manage():
+        return
     try:
         delete(name)
     except RankscopeError as error:

@@ -16,7 +16,7 @@ from core.evaluation.results import ResultsCache
 from core.explanation import stage_title
 from core.report.evaluation_figures import difference_bars
 from core.settings import Settings
-from pages.ui import draw, evaluate_work
+from pages.ui import draw, evaluate_work, people
 from pages.ui.evaluate_bench import Bench, query_link
 from pages.ui.evaluate_charts import chart
 from pages.ui.evaluate_measure import known_metrics, ready
@@ -61,10 +61,11 @@ def _choose(bench: Bench) -> Settings | None:
         chosen = st.segmented_control(
             "A is", offered, default=_KEPT if kept else _DEFAULT, key="compare_a", required=True
         )
-        st.button(
-            "Keep the settings in force as A", key="compare_keep", icon=":material/keep:",
-            on_click=_keep, args=(bench,), help="Then change the settings at the left, and compare",
-        )  # fmt: skip
+        if people.may_manage():
+            st.button(
+                "Keep the settings in force as A", key="compare_keep", icon=":material/keep:",
+                on_click=_keep, args=(bench,), help="Then change the settings at the left, and compare",
+            )  # fmt: skip
     if chosen == _KEPT and kept:
         other: Settings | None = kept
     elif chosen == _GIVEN:
@@ -73,6 +74,9 @@ def _choose(bench: Bench) -> Settings | None:
         other = Settings(bench.settings.index)
     if other is not None:
         _differ(other, bench.settings)
+    if other is not None and other.index != bench.settings.index and not people.may_manage():
+        draw.notice("A needs another index of all documents: that is for administrators.", "warning")
+        return None
     return other
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.errors import RankscopeError
 from core.evaluation import Evidence, GoldenQuery
-from pages.ui import draw, links, state
+from pages.ui import draw, links, people, state
 from pages.ui.evaluate_bench import Bench, query_link
 from pages.ui.evaluate_generate import generate, review
 from pages.ui.evaluate_import import exporting, importing, load_sample, outcome
@@ -35,14 +35,17 @@ def judgements_tab(bench: Bench) -> None:
         _counts(bench)
     else:
         _invitation(bench)
-    review(bench)
-    outcome(bench)
+    manages = people.may_manage()
+    if manages:
+        review(bench)
+        outcome(bench)
     with st.container(horizontal=True, key="judgements_bar"):
-        if is_sample(bench.collection):
-            load_sample(bench, primary=not bench.queries)
-        importing(bench)
-        generate(bench)
-        _add(bench)
+        if manages:
+            if is_sample(bench.collection):
+                load_sample(bench, primary=not bench.queries)
+            importing(bench)
+            generate(bench)
+            _add(bench)
         if bench.queries:
             exporting(bench)
     if bench.queries:
@@ -76,7 +79,9 @@ def _invitation(bench: Bench) -> None:
             "twenty are enough to see which stage loses what, fifty to tell settings apart.",
             "rs-text",
         )
-        if is_sample(bench.collection):
+        if not people.may_manage():
+            draw.text("Those about documents that you see are listed here.", "rs-quiet")
+        elif is_sample(bench.collection):
             draw.text(
                 "The sample documents come with judged questions: load them, and measure at once.",
                 "rs-quiet",
@@ -105,6 +110,8 @@ def _add(bench: Bench) -> None:
 
 
 def _do(change: Callable[[], object]) -> None:
+    if not people.may_manage():
+        return
     try:
         change()
     except RankscopeError as error:
@@ -222,6 +229,8 @@ def _open(bench: Bench, query: GoldenQuery) -> None:
         draw.text("Nothing answers it: a search is right when it finds nothing that helps.", "rs-quiet")
     with st.container(horizontal=True, vertical_alignment="center", key=f"judged_act_{query.id}"):
         query_link(query, "Open on the Search page")
+        if not people.may_manage():
+            return
         with (
             st.popover("Rename", icon=":material/edit:", key=f"judged_rename_open_{query.id}"),
             st.form(f"judged_rename_{query.id}", border=False),

@@ -17,6 +17,7 @@ from core.llm import missing_key
 from core.report.evaluation_figures import Rung, ladder, percent
 from core.settings import PAID_RERANKERS
 from pages.ui import draw, evaluate_work
+from pages.ui.beginning import for_administrators
 from pages.ui.evaluate_bench import Bench
 from pages.ui.evaluate_charts import chart
 from pages.ui.evaluate_measure import ready
@@ -30,6 +31,8 @@ KIND = "ladder"
 
 def ladder_tab(bench: Bench) -> None:
     """The steps and their cost, the run, the figures beside the published ones."""
+    if for_administrators("The ladder, which indexes all documents in several ways, is"):
+        return
     if not ready(bench, "run the ladder over them"):
         return
     steps = _steps(bench)

@@ -17,6 +17,7 @@ from core.explanation import stage_title
 from core.report import evaluation_figures as figures
 from core.report.export import settings_to_python
 from pages.ui import draw, evaluate_work, state
+from pages.ui.beginning import for_administrators
 from pages.ui.evaluate_bench import Bench
 from pages.ui.evaluate_charts import chart, clicked
 from pages.ui.evaluate_measure import ready
@@ -60,6 +61,8 @@ class Plan:
 
 def sweep_tab(bench: Bench) -> None:
     """The space and the budget, the run, the frontier, the winner."""
+    if for_administrators("Sweeps, which may index all documents anew, are"):
+        return
     if not ready(bench, "find the settings that serve them best"):
         return
     found: Finished[Sweep] | None = evaluate_work.finished(bench.collection, KIND)

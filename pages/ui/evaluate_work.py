@@ -1,4 +1,5 @@
-"""Evaluations under way: one of each kind for a collection in this process, whichever window began it."""
+"""Evaluations under way: one of each kind for a collection, and for what of it is seen, in this process,
+whichever window began it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import streamlit as st
 from core.collection import Collection
 from core.errors import RankscopeError, Stopped
 from core.evaluation.corpora import Telling
-from pages.ui import draw
+from pages.ui import draw, people
 from pages.ui.meter import duration, time_left
 from pages.ui.plain import sentence
 
@@ -72,14 +73,19 @@ def _desk() -> _Desk:
     return _Desk()
 
 
+def _key(collection: Collection, kind: str) -> tuple[str, str]:
+    """Those who see other documents have evaluations of their own."""
+    return f"{collection.folder} {people.whom()}", kind
+
+
 def work_of(collection: Collection, kind: str) -> Work | None:
     """The evaluation of this kind begun last; None when none was, or it was put away."""
-    return _desk().works.get((str(collection.folder), kind))
+    return _desk().works.get(_key(collection, kind))
 
 
 def finished(collection: Collection, kind: str) -> Finished[Any] | None:
     """The latest result of this kind."""
-    return _desk().finished.get((str(collection.folder), kind))
+    return _desk().finished.get(_key(collection, kind))
 
 
 def finished_or_kept(
@@ -87,7 +93,7 @@ def finished_or_kept(
 ) -> Finished[Any] | None:
     """The latest result of this kind; where that is not of this stamp, what `look` finds to be kept of it.
     It looks once: what comes after is begun here."""
-    desk, key = _desk(), (str(collection.folder), kind)
+    desk, key = _desk(), _key(collection, kind)
     found = desk.finished.get(key)
     if (found and found.stamp == stamp) or running(collection, kind) or desk.looked.get(key) == stamp:
         return found
@@ -111,7 +117,7 @@ def begin(
 ) -> None:
     """Begin, unless one of this kind is under way. `call` hears of a stop by `Stopped` from its telling,
     and may add to `so_far` what can be drawn before its end."""
-    desk, key = _desk(), (str(collection.folder), kind)
+    desk, key = _desk(), _key(collection, kind)
     with desk.lock:
         if running(collection, kind):
             return

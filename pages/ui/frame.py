@@ -8,7 +8,9 @@ from typing import Literal
 import streamlit as st
 
 from core.collection import list_collections
-from pages.ui import draw, links, state
+from pages.ui import draw, links, people, state
+from pages.ui.account import account, banner
+from pages.ui.sign_in import sign_in
 
 Page = Literal["search", "documents", "chunks", "context", "answer", "evaluate", "rules"]
 
@@ -22,23 +24,36 @@ _MENU: tuple[tuple[Page, str, str], ...] = (
     ("rules", "Rules", links.RULES),
 )
 _ICON = str(Path(__file__).parent / "icon.svg")
+_WORDMARK = '<span class="rs-wordmark">Rankscope</span>'
 _CSS = (Path(__file__).parent / "frame.css").read_text(encoding="utf-8")
 
 
 def frame(active: Page) -> None:
-    """Call first on every page: page settings, style, wordmark, menu, collection picker, notices."""
+    """Call first on every page: page settings, style, wordmark, menu, collection picker, who is here, notices.
+
+    Where somebody has to sign in first, that is all there is: the page ends here.
+    """
     title = next(label for page, label, _ in _MENU if page == active)
     st.set_page_config(
         page_title=f"{title} · Rankscope", page_icon=_ICON, layout="wide", initial_sidebar_state=304
     )
     st.html(f"<style>{_CSS}</style>")
+    try:
+        people.person()
+    except people.NotSignedIn as reason:
+        with st.container(horizontal=True, key="frame_header"):
+            st.html(_WORDMARK, width="content")
+        sign_in(str(reason))
+        st.stop()
     with st.container(horizontal=True, vertical_alignment="center", key="frame_header"):
-        st.html('<span class="rs-wordmark">Rankscope</span>', width="content")
+        st.html(_WORDMARK, width="content")
         for page, label, path in _MENU:
             suffix = "_active" if page == active else ""
             with st.container(key=f"frame_menu_{page}{suffix}", width="content"):
                 links.link(path, label)
         _collection_picker()
+        account(state.collection())
+    banner(state.collection())
     state.search_settings()  # reads the link, which may be worth a notice
     for notice in state.take_notices():
         draw.notice(notice, "warning")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
+from core.access import Access
 from core.collection import Collection
 from core.errors import LimitError, PasswordNeeded, RankscopeError
 from core.loading import SUPPORTED, Limits, LoadOptions, check_upload, load, needs_choice, safe_name
@@ -43,11 +45,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A file with the answers: how to read it, and the hash of the file it replaces, if it does."""
+    """A file with the answers: how to read it, the hash of the file it replaces, if it does, and for whom
+    its documents are ("kept": as those it replaces were, else for everyone)."""
 
     incoming: Incoming
     options: LoadOptions
     replaces: str = ""
+    access: Access | Literal["kept"] = "kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +114,11 @@ def ingest(task: Task, collection: Collection, limits: Limits) -> Outcome:
         loaded = load(data, name, task.options, limits)
         status: str
         if task.replaces in held:
-            status = collection.replace(task.replaces, loaded, name, len(data)).status
+            status = collection.replace(task.replaces, loaded, name, len(data), task.access).status
         else:
             beside = collection.find_by_name(name)
-            status = collection.add(loaded, name, len(data)).status
+            access = None if task.access == "kept" else task.access
+            status = collection.add(loaded, name, len(data), access).status
             status = "kept both" if beside and status == "added" else status
     except RankscopeError as error:
         return Outcome(

@@ -13,7 +13,7 @@ from core.errors import RankscopeError
 from core.evaluation import GoldenQuery, Judgements, JudgementStore, open_judgements
 from core.report.marks import Marks, first_piece, told
 from core.trace import Trace
-from pages.ui import state
+from pages.ui import people, state
 from pages.ui.judged_text import judged_text
 from pages.ui.listing import documents_of, judgements_of
 from pages.ui.plain import counted
@@ -97,6 +97,11 @@ def say_none(on: bool) -> None:
     """The documents do not answer the query, or that is taken back."""
     trace = state.trace()
     if trace is None:
+        return
+    if not people.may_manage():
+        st.session_state[_TROUBLE] = (
+            "Whether no document answers a query is for administrators: they see all."
+        )
         return
     query = marks_of(trace).query
     if on and query is None:

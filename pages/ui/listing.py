@@ -4,12 +4,13 @@ of it the viewer may see."""
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
 from core.access import Viewer
-from core.collection import Collection, DocumentsOfVersion
+from core.collection import Collection, DocumentsOfVersion, FileInfo
 from core.evaluation import GoldenQuery, Judgements, JudgementStore, open_judgements
 from pages.ui import people
 
@@ -19,7 +20,37 @@ def documents_of(collection: Collection) -> DocumentsOfVersion:
 
     Raises CollectionError as `Collection.documents` does, NotSignedIn.
     """
-    return _seen(collection, str(collection.folder), collection.version, people.viewer())
+    version, viewer = collection.version, people.viewer()
+    return _seen(collection, str(collection.folder), version, people.whom(), viewer)
+
+
+def files_of(collection: Collection) -> list[FileInfo]:
+    """The files, those with a document that is shown here; of one with others as well, only what is known of
+    those that are."""
+    files, viewer = collection.files(), people.viewer()
+    if viewer is None:
+        return files
+    seen = documents_of(collection)
+    lengths: dict[str, list[int]] = {}
+    for file_hash, length in zip(seen.file_hashes, seen.lengths, strict=True):
+        lengths.setdefault(file_hash, []).append(length)
+    return [
+        one if len(lengths[one.file_hash]) == one.documents else _part(one, lengths[one.file_hash])
+        for one in files
+        if one.file_hash in lengths
+    ]
+
+
+def _part(file: FileInfo, lengths: Sequence[int]) -> FileInfo:
+    """A file as it looks to who may see some of its documents, of these lengths."""
+    return replace(
+        file, documents=len(lengths), characters=sum(lengths), pages=0, headings=0, size=0, warnings=()
+    )
+
+
+def all_documents(collection: Collection) -> DocumentsOfVersion:
+    """The documents as they are now, whoever may see them: for who manages, and for figures of its own."""
+    return _documents(collection, str(collection.folder), collection.version)
 
 
 def judgements_of(collection: Collection) -> tuple[Judgements, str]:
@@ -29,9 +60,8 @@ def judgements_of(collection: Collection) -> tuple[Judgements, str]:
     Raises CollectionError or EvaluationError where documents or judgements cannot be read, NotSignedIn.
     """
     store, seen = open_judgements(collection), documents_of(collection)
-    folder = str(collection.folder)
-    whole = _documents(collection, folder, seen.version)
-    found, fingerprint = _located(store, whole, folder, seen.version, store.version)
+    whole = all_documents(collection)
+    found, fingerprint = _located(store, whole, str(collection.folder), whole.version, store.version)
     if people.viewer() is None:
         return found, fingerprint
     names = hashlib.sha256("\0".join((fingerprint, *seen.ids)).encode()).hexdigest()
@@ -74,12 +104,12 @@ def _documents(_collection: Collection, folder: str, version: int) -> DocumentsO
     return _collection.documents()
 
 
-@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs={Viewer: repr})
+@st.cache_resource(max_entries=16, show_spinner=False)
 def _seen(
-    _collection: Collection, folder: str, version: int, viewer: Viewer | None
+    _collection: Collection, folder: str, version: int, whom: str, _viewer: Viewer | None
 ) -> DocumentsOfVersion:
     documents = _documents(_collection, folder, version)
-    return documents if viewer is None else documents.seen_by(viewer)
+    return documents if _viewer is None else documents.seen_by(_viewer)
 
 
 # Without a sign of being busy: it would push the columns of a search down at each thumb.

@@ -44,6 +44,12 @@ def sign_in_needed() -> bool:
     return "auth" in _secrets()
 
 
+def sign_in_settings() -> Mapping[str, Any]:
+    """The section [auth]. Raises NotSignedIn as `sign_in_needed`."""
+    found = _secrets().get("auth")
+    return found if isinstance(found, Mapping) else {}
+
+
 def person() -> Person:
     """Who uses this window. Raises NotSignedIn."""
     if not sign_in_needed():
@@ -120,6 +126,12 @@ def viewer() -> Viewer | None:
     """Whom the pages show; None is somebody who sees all. Raises NotSignedIn."""
     me = person()
     return st.session_state.get(_VIEW_AS) if me.manages else me.viewer
+
+
+def whom() -> str:
+    """A key for what is kept in this process of what a viewer sees; blank for who sees all."""
+    shown = viewer()
+    return "" if shown is None else "\0".join(("viewer", *sorted(shown.principals)))
 
 
 def may_manage() -> bool:

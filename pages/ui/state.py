@@ -144,8 +144,8 @@ def index_draft() -> IndexSettings:
 
 
 def set_index_draft(settings: IndexSettings | None) -> None:
-    """Keep a draft of index settings; None drops it. Only who may index has one."""
-    st.session_state["rs_draft"] = settings if people.may_manage() else None
+    """Keep a draft of index settings; None drops it."""
+    st.session_state["rs_draft"] = settings
 
 
 def document_link(document_id: str, start: int, end: int) -> dict[str, str]:
@@ -226,9 +226,11 @@ def first_time(what: str) -> bool:
 def trace() -> Trace | None:
     """The trace on show; none of what another viewer saw in this window."""
     found: Trace | None = st.session_state.get("rs_trace")
-    if found is not None and getattr(found.corpus, "viewer", None) != people.viewer():
-        return None
-    return found
+    try:
+        seen_here = getattr(found.corpus, "viewer", None) == people.viewer() if found else False
+    except people.NotSignedIn:
+        st.rerun()  # a part of the page drawn by itself: the whole page asks to sign in
+    return found if seen_here else None
 
 
 def shown() -> Trace | None:

@@ -12,14 +12,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.access import EVERYONE, NOBODY, Access, parse_access
 from core.collection import Collection, remember, remembered
 from core.loading import SUPPORTED, Limits, LoadOptions
-from pages.ui import draw
+from pages.ui import draw, people
+from pages.ui.access_box import known_names, names_box
+from pages.ui.access_desk import problem_of
 from pages.ui.index_bar import ask
 from pages.ui.ingest import Incoming, Outcome, Question, Task, ingest, questions, refusal, with_password
 from pages.ui.meter import Meter, time_left
@@ -210,6 +213,14 @@ def _ask(incoming: Sequence[Incoming], collection: Collection, limits: Limits) -
             "Password of encrypted PDF files", type="password", key="upload_password",
             help="Used for reading these files; neither kept nor logged.",
         )  # fmt: skip
+    words = names_box(
+        "Who may see them", "upload_access", [EVERYONE, NOBODY, *known_names(collection)],
+        "Everyone; a file that is replaced: as it was",
+    )  # fmt: skip
+    if problem := problem_of(words):
+        draw.notice(problem, "error")
+        return
+    access: Access | Literal["kept"] = parse_access(words) if words else "kept"
     tasks = []
     for question in asked:
         digest = question.incoming.digest
@@ -222,7 +233,7 @@ def _ask(incoming: Sequence[Incoming], collection: Collection, limits: Limits) -
         )
         replaces = question.earlier if versions.get(digest) == "replace" else ""
         replaces = digest if again.get(digest) == "again" else replaces
-        tasks.append(Task(question.incoming, options, replaces))
+        tasks.append(Task(question.incoming, options, replaces, access))
     count = counted(len(tasks), "file")
     # Not a callback: its arguments would be the answers before the last one.
     if st.button(f"Add {count}", type="primary", key="upload_add"):
@@ -274,6 +285,8 @@ def _radio(key: str, label: str, options: dict[str, str]) -> str:
 
 
 def _begin(tasks: Sequence[Task], collection: Collection, limits: Limits) -> None:
+    if not people.may_manage():  # a button that was drawn before somebody was viewed as
+        return
     size = sum(len(task.incoming.data) for task in tasks)
     job = _Job(collection.id, collection.name, limits, deque(tasks), size)
     st.session_state["upload_job"] = _jobs()[collection.id] = job
