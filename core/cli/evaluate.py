@@ -22,11 +22,13 @@ import typer
 
 from core.cli.base import (
     JsonOption,
+    ViewerOption,
     app,
     errors,
     index_settings,
     opened,
     search_settings,
+    seen,
     show,
 )
 from core.errors import RankscopeError
@@ -125,18 +127,21 @@ def evaluate(
             min=0, help="Count the characters of evidence in so many first results as well; 0 does not."
         ),
     ] = 0,
+    viewer: ViewerOption = None,
     dollars: DollarsOption = 0.0,
     fail_under: FailOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a search against golden queries, at every stage. Exit codes: 0 done, 1 cannot, 3 --fail-under missed.
 
+    With --as, evidence that somebody may not see counts as not found, and a line tells how much that is.
     Stop with Ctrl-C: what is measured is kept, and the same call goes on from there; the exit code is 130.
     """
     from core.evaluation import ResultsCache, measure
     from core.evaluation.corpora import Corpora
     from core.evaluation.coverage import measure_coverage
     from core.evaluation.metrics import saturated
+    from core.evaluation.permissions import viewer_recall
 
     begin = time.monotonic()
     heard = _Heard()
@@ -146,7 +151,8 @@ def evaluate(
         queries = found.judgements.queries
         asked = queries[half == "odd" :: 1 if half == "all" else 2]
         corpora = Corpora(found.source, dollars)
-        corpus = corpora.of(found.settings.index, heard.of("documents"))
+        whole = corpora.of(found.settings.index, heard.of("documents"))
+        corpus = seen(whole, viewer)
         measured = measure(
             corpus,
             asked,
@@ -178,6 +184,9 @@ def evaluate(
             },
             "documents": len(corpus.item_ids),
             "chunks": len(corpus),
+            "viewer": None
+            if viewer is None
+            else _viewer(viewer_recall(whole, corpus, measured, min(at[-1], chosen.reach), stage)),
             "stages": figures,
             "fail_under": verdicts,
             "milliseconds": _times(measured.milliseconds),
@@ -397,6 +406,19 @@ def _figures(stage: Any, ks: Sequence[int]) -> dict[str, Any]:
     return {"reach": stage.reach, **metrics, **shares, "intervals": intervals}
 
 
+def _viewer(found: Any) -> dict[str, Any]:
+    """What permissions do to recall@k, as core.evaluation.permissions defines it."""
+    return {
+        "label": found.label,
+        "k": found.k,
+        "documents": found.items,
+        "recall": found.recall,
+        "withheld": found.withheld,
+        "recall_of_seen": found.recall_of_seen,
+        "queries_with_evidence_seen": int(found.answerable.sum()),
+    }
+
+
 def _characters(covered: Any) -> dict[str, Any]:
     """Means over the queries, as core.evaluation.characters defines them."""
     names = ("recall", "precision", "iou")
@@ -489,6 +511,14 @@ def _table(report: dict[str, Any], ks: Sequence[int]) -> str:
             cells = (f"{figures[one]:.3f}" for one in ("recall", "precision", "iou"))
             lines.append(f"{name:<12}" + "".join(f"{cell:>12}" for cell in cells))
         lines.append(f"precision of a perfect search: {covered['precision_omega']:.3f}")
+    if told := report["viewer"]:
+        seen_recall = told["recall_of_seen"]
+        lines += [
+            "",
+            f"as {told['label']}: {told['withheld']:.3f} of the evidence is hidden; recall@{told['k']} "
+            f"{told['recall']:.3f} of all evidence, "
+            f"{'–' if seen_recall is None else f'{seen_recall:.3f}'} of what they may see",
+        ]
     times = report["milliseconds"]
     lines += [
         "",

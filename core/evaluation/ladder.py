@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from core.collection import Collection
 from core.contextualizing import contexts_for
+from core.corpus.first_stage import FirstStage
 from core.documents import Documents
 from core.errors import RankscopeError, Stopped
 from core.evaluation.corpora import Corpora, Telling
@@ -19,8 +20,9 @@ from core.evaluation.metrics import per_query
 from core.evaluation.results import ResultsCache
 from core.evaluation.runner import Measured, measure
 from core.evaluation.statistics import Comparison, Interval, compare, corrected, interval
-from core.extras import registered_indexes
+from core.extras import registered_indexes, registered_signals
 from core.pipeline.assemble import RERANKER
+from core.pipeline.items import RULES
 from core.protocols import Progress
 from core.settings import PAID_RERANKERS, PAID_WRITERS, ContextSettings, IndexSettings, SearchSettings
 from core.types import Document
@@ -108,13 +110,29 @@ def written_contexts(collection: Collection, settings: ContextSettings) -> Conte
     return None
 
 
+def signals_there(search: SearchSettings, first_stage: FirstStage) -> list[str]:
+    """What ranks items besides their texts and is on, by name: clicks, recency, popularity, registered
+    signals, rules."""
+    there = {
+        "clicks": first_stage.events,
+        "recency": search.recency_field,
+        "popularity": search.popularity_field,
+        **dict.fromkeys(registered_signals(), True),
+        RULES: first_stage.rules.fingerprint,
+    }
+    uses = {name: search.signal(name) for name in there}
+    return [name for name, use in uses.items() if there[name] and use.on and use.weight]
+
+
 def ladder_steps(
     index: IndexSettings,
     search: SearchSettings,
     has_key: bool,
     written: ContextSettings | None = None,
+    first_stage: FirstStage | None = None,
 ) -> list[Step]:
-    """Embeddings, + BM25, + context, + rerank, + two stages and merging, with all else as in the settings.
+    """Embeddings, + BM25, + context, + rerank, + two stages and merging, + signals where `first_stage` or the
+    settings have any (see `signals_there`), with all else as in the settings.
 
     Contexts are those of `written` (see `written_contexts`), else headings; the reranker is the settings',
     else Claude with a key, late without; late stands in for another that gives no order, for want of leave
@@ -148,7 +166,15 @@ def ladder_steps(
         reranked = late
     free = reranked.rerank not in PAID_RERANKERS
     instead = None if reranked is late else late
-    return [
+    signals = signals_there(search, first_stage or FirstStage())
+
+    def two_stages(one: SearchSettings, on: bool) -> SearchSettings:
+        one = one.replace(two_stage=True, merge=True)
+        for name in signals:
+            one = one.with_signal(name, on=on)
+        return one
+
+    steps = [
         Step("embeddings", "embeddings", plain, alone),
         Step("bm25", "+ BM25", plain, both, note="fused with the embeddings"),
         Step(
@@ -172,13 +198,24 @@ def ladder_steps(
             "stages",
             "+ two stages, merged",
             contextual,
-            reranked.replace(two_stage=True, merge=True),
+            two_stages(reranked, False),
             free,
             "golden chunks inside the first 20 passages",
             "passages",
-            instead and instead.replace(two_stage=True, merge=True),
+            instead and two_stages(instead, False),
         ),
     ]
+    if not signals:
+        return steps
+    last = replace(
+        steps[-1],
+        name="signals",
+        title="+ signals",
+        search=two_stages(reranked, True),
+        note=", ".join(signals),
+        stand_in=instead and two_stages(instead, True),
+    )
+    return [*steps, last]
 
 
 def run_ladder(

@@ -13,7 +13,7 @@ from core.corpus import Corpus
 from core.evaluation.golden import golden_chunks
 from core.evaluation.judgements import GoldenQuery
 from core.evaluation.results import ResultsCache
-from core.evaluation.runner import answerable, measure
+from core.evaluation.runner import Measured, answerable, measure
 from core.protocols import Progress
 from core.settings import SearchSettings
 
@@ -86,8 +86,6 @@ def recall_by_viewer(
     chosen = settings or SearchSettings()
     at = chosen.k if k is None else k
     asked = answerable(queries)
-    pieces = np.array([len(golden_chunks(corpus, query)) for query in asked], dtype=np.int64)
-    located = _located(corpus, asked)
 
     def told(number: int) -> Progress | None:
         before, total = number * len(asked), len(viewers) * len(asked)
@@ -96,20 +94,27 @@ def recall_by_viewer(
     found = []
     for number, viewer in enumerate(viewers):
         seen = corpus.for_viewer(viewer)
-        ranks = measure(seen, asked, chosen, told(number), cache).stage(stage)
-        ranks.recalls(at)  # which k it can be told at
-        found.append(
-            ViewerRecall(
-                viewer,
-                at,
-                len(seen.item_ids),
-                tuple(query.id for query in asked),
-                np.array([((one > 0) & (one <= at)).sum() for one in ranks.ranks], dtype=np.int64),
-                pieces,
-                located - _located(seen, asked),
-            )
-        )
+        measured = measure(seen, asked, chosen, told(number), cache)
+        found.append(viewer_recall(corpus, seen, measured, at, stage))
     return tuple(found)
+
+
+def viewer_recall(
+    corpus: Corpus, seen: Corpus, measured: Measured, k: int, stage: str = "kept"
+) -> ViewerRecall:
+    """What was `measured` over the corpus `seen`, cut out of `corpus` for a viewer. Raises EvaluationError as
+    `StageRanks.recalls`."""
+    queries, ranks = measured.queries, measured.stage(stage)
+    ranks.recalls(k)  # whether it can be told at this k
+    return ViewerRecall(
+        seen.viewer,
+        k,
+        len(seen.item_ids),
+        tuple(query.id for query in queries),
+        np.array([((one > 0) & (one <= k)).sum() for one in ranks.ranks], dtype=np.int64),
+        np.array([len(golden_chunks(corpus, query)) for query in queries], dtype=np.int64),
+        _located(corpus, queries) - _located(seen, queries),
+    )
 
 
 def _located(corpus: Corpus, queries: Sequence[GoldenQuery]) -> NDArray[np.int64]:

@@ -10,9 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from core import embedding
+from core.access import parse_access
 from core.cli import app
-from core.collection import open_collection
+from core.collection import create, open_collection
 from core.evaluation import Evidence, GoldenQuery, Judgements, open_judgements
+from core.loading import load
 from core.settings import DEFAULT_MODEL, IndexSettings, SearchSettings, Settings
 from tests.fakes import HashEmbedder
 
@@ -130,6 +132,38 @@ def test_halves_are_by_place_and_share_no_query(folder: Path) -> None:
 )
 def test_what_cannot_be_measured_says_why(folder: Path, words: list[str], code: int, said: str) -> None:
     assert said in run("eval", folder, *words, code=code)
+
+
+def test_as_somebody_who_may_not_see_all_of_the_evidence(folder: Path) -> None:
+    collection = create("Held")
+    for word in WORDS[:4]:
+        text = f"The {word} is serviced."
+        collection.add(load(text.encode(), f"{word}.txt"), f"{word}.txt", len(text))
+    ids = dict(zip(collection.documents().names, collection.documents().ids, strict=True))
+    collection.set_access([ids["pump.txt"]], parse_access("group:legal"))
+    golden = [GoldenQuery(word, word, (Evidence(ids[f"{word}.txt"], 0, 10),)) for word in WORDS[:4]]
+    open_judgements(collection).add(Judgements(tuple(golden)), collection.documents(), "test")
+    facts = {
+        who: json.loads(run("eval", "Held", *ONE, "--as", who, "--json"))
+        for who in ("bo@x.org", "bo@x.org, legal")
+    }
+    assert facts["bo@x.org"]["viewer"] == {
+        "label": "bo@x.org",
+        "k": 20,
+        "documents": 3,
+        "recall": 0.75,
+        "withheld": 0.25,
+        "recall_of_seen": 1.0,
+        "queries_with_evidence_seen": 3,
+    }
+    assert facts["bo@x.org"]["documents"] == 3
+    assert facts["bo@x.org"]["stages"]["kept"]["recall@20"] == 0.75
+    legal = facts["bo@x.org, legal"]
+    assert (legal["viewer"]["withheld"], legal["stages"]["kept"]["recall@20"]) == (0, 1)
+    text = run("eval", "Held", *ONE, "--as", "")
+    line = "as anybody: 0.250 of the evidence is hidden; recall@20 0.750 of all evidence, 1.000 of what they may see"
+    assert line in text
+    assert json.loads(run("eval", "Held", *ONE, "--json"))["viewer"] is None
 
 
 def test_neither_a_collection_nor_a_folder() -> None:

@@ -10,15 +10,19 @@ import numpy as np
 import pytest
 
 from core import embedding
-from core.collection import Collection
+from core.behaviour.events import Event
+from core.collection import Collection, create
+from core.corpus.first_stage import FirstStage, first_stage_of
 from core.embedding import register_embedder
 from core.errors import Stopped
 from core.evaluation import EvaluationError, Evidence, GoldenQuery, measure, read_judgements
 from core.evaluation.corpora import Corpora
 from core.evaluation.ladder import PUBLISHED, Ladder, Step, ladder_steps, run_ladder, written_contexts
 from core.evaluation.results import ResultsCache
+from core.loading import load
 from core.protocols import Scores
 from core.reranking import register_reranker, unregister_reranker
+from core.rules import Rules
 from core.sample import ensure_sample
 from core.settings import ChunkSettings, ContextSettings, IndexSettings, SearchSettings
 from tests.fakes import HashEmbedder
@@ -80,6 +84,43 @@ def test_without_a_key_what_stands_in_is_labelled() -> None:
     assert steps[3].search.rerank_depth == 50
     assert steps[3].search.rerank_fuses
     assert steps[4].stage == "passages"
+
+
+def test_signals_that_are_there_are_a_step_of_their_own() -> None:
+    shown = Event("amber", "d0", "open", 1, "2026-01-01T00:00:00+00:00")
+    rules = Rules.from_toml('[[rule]]\nname = "top"\ndocuments = ["0.txt"]\npin = 1\n')
+    stage = FirstStage(rules=rules, events=(shown,))
+    search = SearchSettings(popularity_field="stock", recency_field="day").with_signal(
+        "recency", weight=0.0
+    )
+    *_, before, last = ladder_steps(INDEX, search, has_key=False, first_stage=stage)
+    assert (last.name, last.title, last.note) == ("signals", "+ signals", "clicks, popularity, rules")
+    names = ("lexical", "semantic", "clicks", "popularity", "rules")
+    on = [[step.search.signal(name).on for name in names] for step in (before, last)]
+    assert on == [[True, True, False, False, False], [True] * 5]
+    assert (last.stage, last.search.two_stage, last.offline) == ("passages", True, True)
+    off = search.with_signal("clicks", on=False)
+    kept = FirstStage(rules=replace(rules, rules=(replace(rules.rules[0], on=False),)), events=(shown,))
+    assert ladder_steps(INDEX, off, False, first_stage=kept)[-1].note == "popularity"
+    plain = ladder_steps(INDEX, SearchSettings(), False, first_stage=FirstStage(kinds={"a": "text"}))
+    assert [step.name for step in plain][-1] == "stages"
+
+
+def test_the_step_of_rules_is_measured_with_those_of_the_collection() -> None:
+    collection = create("ruled")
+    for one in documents()[:6]:
+        collection.add(load(one.text.encode(), one.name), one.name, len(one.text))
+    names, ids = collection.documents().names, collection.documents().ids
+    golden = GoldenQuery("q", WORDS[0], (Evidence(ids[names.index("0.txt")], 0, 20),))
+    collection.save_rules('[[rule]]\nname = "gone"\ndocuments = ["0.txt"]\nhide = true\n')
+    search = SearchSettings(rerank="length")
+    steps = ladder_steps(INDEX, search, False, first_stage=first_stage_of(collection))
+    *_, before, last = run_ladder(collection, [golden], steps).results
+    assert before.failure is not None
+    assert last.failure is not None
+    assert (before.failure.mean, last.failure.mean) == (0, 1)
+    assert last.against is not None
+    assert (last.against.names, last.against.losses) == (("+ two stages, merged", "+ signals"), 1)
 
 
 def test_with_a_key_and_written_contexts_nothing_stands_in() -> None:
