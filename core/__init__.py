@@ -9,16 +9,19 @@ import importlib
 from typing import Any
 
 _PUBLIC = {
+    "core.access": ("Viewer",),
     "core.chunking": ("chunk_document",),
     "core.collection": ("Collection", "list_collections", "open_collection"),
     "core.corpus": ("Corpus", "build_corpus"),
+    "core.corpus.first_stage": ("FirstStage",),
     "core.embedding": ("load_embedder",),
     "core.explanation": ("explain",),
-    "core.extras": ("register_index",),
+    "core.extras": ("register_index", "register_signal"),
     "core.indexes": ("BM25Index", "HnswIndex", "VectorIndex"),
     "core.loading": ("load",),
     "core.pipeline": ("Result", "Retriever", "replay", "search"),
     "core.report.export": ("settings_to_python", "trace_to_csv", "trace_to_json", "trace_to_trec"),
+    "core.rules": ("Rules",),
     "core.sample": ("ensure_sample",),
     "core.settings": (
         "ChunkSettings",

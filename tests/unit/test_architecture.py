@@ -9,11 +9,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LAYERS = [
-    {"errors", "types", "text", "stopwords", "settings", "passages", "trace", "protocols", "sealed"},
-    {"fusion", "explanation", "chunking", "prompts"},
+    {"errors", "types", "text", "stopwords", "settings", "passages", "trace", "protocols", "sealed"}
+    | {"access", "filters"},
+    {"fusion", "explanation", "chunking", "prompts", "fields", "rules", "signals"},
     {"loading", "vectors_cache", "indexes", "collection", "documents", "home", "database"}
     | {"torch_models", "embedding", "hosted", "hosted_embedding", "small_embedders", "llm", "prices"}
-    | {"contextualizing", "reranking"},
+    | {"contextualizing", "reranking", "behaviour"},
     {"corpus", "chunk_table", "extras", "sample"},
     {"pipeline"},
     {"evaluation", "answering"},
