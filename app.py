@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -14,9 +15,10 @@ from core.report.figures import flow_positions, rank_flow
 from core.report.marks import Marks, add_marks, add_recall
 from core.report.tables import Reader, chunk_label, columns, flow_rows, flow_stages, strip
 from core.trace import Trace
-from pages.ui import draw, judging, people, resources, state
+from pages.ui import draw, happened, judging, people, resources, state
 from pages.ui.beginning import indexed, no_documents
 from pages.ui.controls import index_controls, search_controls
+from pages.ui.evaluate_bench import bench_of
 from pages.ui.filters import filter_chips
 from pages.ui.frame import frame
 from pages.ui.index_bar import ask as ask_for_index
@@ -26,6 +28,7 @@ from pages.ui.plain import label
 from pages.ui.rank_columns import rank_columns
 from pages.ui.rerank_offer import rerank_offer
 from pages.ui.searching import current_trace, indexes_of, signals_of
+from pages.ui.signals_tab import signals_tab
 from pages.ui.suggest import is_sample, suggestions
 from pages.ui.why import chunk_search, item_chunks, why
 
@@ -140,7 +143,9 @@ def _invitation(collection: Collection) -> None:
 
 def _search(collection: Collection, corpus: Corpus, query: str) -> None:
     trace = current_trace(corpus, query, state.search_settings())
-    if state.take_log_request():
+    asked = state.take_log_request()
+    happened.shown(trace, asked)
+    if asked:
         settings = state.search_settings()
         summary = {"passages": len(trace.passages)}
         collection.log_query(query, settings.to_link(), summary, people.user())
@@ -172,14 +177,17 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
         draw.notice(trouble, "error")
     position, item = _selected(trace)
     _columns(trace, reader, marks, position)
+    happened.told(state.collection())
     if not trace.passages:
         draw.notice(
             "No result. Try other words, switch on more indexes or signals, or raise the depth or the "
             "items.",
             "warning",
         )
-    why_tab, flow_tab, keep_tab = st.tabs(
-        ["Why is this here?", "Rank flow", "Export this trace"], key="below", on_change="rerun"
+    why_tab, flow_tab, signals, keep_tab = st.tabs(
+        ["Why is this here?", "Rank flow", "Signals", "Export this trace"],
+        key="below",
+        on_change="rerun",
     )
     if why_tab.open:
         with why_tab:
@@ -188,6 +196,10 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
     if flow_tab.open:
         with flow_tab:
             _flow(trace, position)
+    if signals.open:
+        with signals:
+            chosen = item if position is None else int(corpus.item_of[position])
+            signals_tab(bench_of(state.collection(), corpus), trace, chosen)
     if keep_tab.open:
         with keep_tab:
             keep_trace(trace)
@@ -200,16 +212,30 @@ def _columns(trace: Trace, reader: Reader, marks: Marks, selected: int | None) -
     add_recall(steps, trace, marks)
     lists = columns(trace, reader, state.lines_shown(), state.trace_before(), selected)
     add_marks(lists, trace, marks)
+    for line in lists[-1]["lines"]:
+        line["copy"] = trace.text_of(trace.passages[line["rank"] - 1])
     rank_columns(
         steps,
         lists,
         judging.judged_line(trace, marks),
         state.selected(),
-        state.select,
+        _select,
         state.show_more_lines,
-        judging.judge_chunk,
+        _judge,
         judging.say_none,
+        partial(happened.did, "copy") if happened.recording(state.collection()) else None,
     )
+
+
+def _select(chosen: str | None) -> None:
+    state.select(chosen)
+    happened.did("open", chosen)
+
+
+def _judge(chunk_id: str, grade: int | None, seen: Sequence[int | None]) -> None:
+    judging.judge_chunk(chunk_id, grade, seen)
+    if grade is not None:
+        happened.did("up" if grade else "down", chunk_id)
 
 
 def _why_selected(

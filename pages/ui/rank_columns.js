@@ -14,6 +14,8 @@ const SHAPES = {
   partly: [[STAR, false], ["M8 1.6v10.1l-4.03 2.25.9-4.5L1.5 6.35l4.55-.55z", true]],
   rejected: [["M4 4l8 8M12 4l-8 8", false]],
   unjudged: [["M8 5.5a2.5 2.5 0 1 1 0 5a2.5 2.5 0 1 1 0-5z", false]],
+  copy: [["M5.5 5.5V3.2c0-.7.5-1.2 1.2-1.2h6.1c.7 0 1.2.5 1.2 1.2v6.1c0 .7-.5 1.2-1.2 1.2h-2.3M3.2 5.5h6.1c.7 0 1.2.5 1.2 1.2v6.1c0 .7-.5 1.2-1.2 1.2H3.2c-.7 0-1.2-.5-1.2-1.2V6.7c0-.7.5-1.2 1.2-1.2z", false]],
+  copied: [["M3 8.5l3.3 3.3L13 4.6", false]],
   up: [["M5.2 7.2L8 1.8c1.3 0 1.9.9 1.6 2.1l-.5 2.3h3.6c.9 0 1.5.8 1.3 1.7l-1 4.3c-.2.8-.8 1.3-1.6 1.3H5.2zM2 7.2h3.2v6.3H2z", null]],
 };
 SHAPES.down = SHAPES.up;
@@ -54,6 +56,33 @@ function thumb(name, line, of) {
   node.setAttribute("aria-label", `${told}: ${line.label}`);
   node.append(icon(name, false), icon(name, true));
   return node;
+}
+
+function copier(line) {
+  const node = el("button", "copy");
+  node.type = "button";
+  node.tabIndex = -1;
+  node.title = "Copy the passage (key c on the card)";
+  node.setAttribute("aria-label", `Copy the passage ${line.label}`);
+  node.append(icon("copy"), icon("copied"));
+  return node;
+}
+
+// The clipboard's own call is there for pages of this computer and encrypted ones only.
+async function toClipboard(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const box = el("textarea");
+    box.value = text;
+    box.style.cssText = "position:fixed;opacity:0";
+    document.body.append(box);
+    box.select();
+    const done = document.execCommand("copy");
+    box.remove();
+    return done;
+  }
 }
 
 // A grade above 1, as imported sets have, is a thumb up as well.
@@ -243,6 +272,11 @@ function card(line, column) {
     node.append(above);
   }
   if (column.unit === "item" && line.name !== line.title) node.append(el("div", "path", line.name));
+  for (const sentence of line.said || []) {
+    const said = el("div", "said", sentence);
+    said.title = sentence;
+    node.append(said);
+  }
   if (line.parts) node.append(sums(line));
   if (line.excerpt && column.kind !== "fuse") node.append(excerptNode(line));
   if (column.unit !== "item") {
@@ -250,9 +284,9 @@ function card(line, column) {
     const place = el("div", "where", where(line));
     place.title = where(line);
     const of = line.members && line.members.length > 1 ? `: ${line.label}, the best of its chunks` : "";
-    foot.append(place, thumb("up", line, of), thumb("down", line, of));
+    foot.append(place, ...(line.copy ? [copier(line)] : []), thumb("up", line, of), thumb("down", line, of));
     node.append(foot);
-    node.setAttribute("aria-keyshortcuts", "Enter + -");
+    node.setAttribute("aria-keyshortcuts", line.copy ? "Enter + - c" : "Enter + -");
   }
   if (line.members && line.members.length > 1) node.append(joined(line));
   if (line.dropped) {
@@ -356,6 +390,20 @@ export default function ({ data, parentElement, setTriggerValue }) {
     setTriggerValue("judge", { all: [...state.waiting].map(([one, given]) => ({ id: one, grade: given.grade, seen: given.seen })) });
   };
 
+  const texts = new Map();
+  data.columns.forEach((column) => column.lines.forEach((one) => { if (one.copy) texts.set(one.id, one.copy); }));
+  const copy = async (node) => {
+    const card = node.closest(".card");
+    if (!(await toClipboard(texts.get(card.dataset.pick)))) {
+      node.title = "The browser does not let this page copy";
+      return;
+    }
+    node.classList.add("done");
+    node.title = "Copied";
+    setTimeout(() => node.classList.remove("done"), 1500);
+    if (data.tell_copies) setTriggerValue("copy", { id: card.dataset.pick });
+  };
+
   const cards = [...root.querySelectorAll(".card")];
   // What is selected is a chunk, or an item: then its id is that of the document, which begins a chunk's.
   const documentOf = (id) => id.replace(/:\d+-\d+$/, "");
@@ -414,8 +462,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
   board.addEventListener("click", (event) => {
     const given = event.target.closest(".thumb");
+    const copying = event.target.closest(".copy");
     const node = event.target.closest(".card");
     if (given) judge(given);
+    else if (copying) copy(copying);
     else if (node) pick(node);
   });
   board.addEventListener("pointerover", (event) => hover(event.target.closest(".card")));
@@ -426,8 +476,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const node = event.target.closest(".card");
     if (!node) return;
     const given = { "+": ".up", "-": ".down", "−": ".down" }[event.key];
-    if (given && (event.ctrlKey || event.metaKey)) return; // the browser's own: larger, smaller
+    const copying = event.key === "c" && node.querySelector(".copy");
+    if ((given || copying) && (event.ctrlKey || event.metaKey)) return; // the browser's own: larger, smaller, copy
     if (given && !ofItem(node)) judge(node.querySelector(`.thumb${given}`));
+    else if (copying) copy(copying);
     else if (event.key === "Enter" || event.key === " ") pick(node);
     else if (event.key.startsWith("Arrow")) {
       const next = step(node, event.key);

@@ -30,12 +30,14 @@ def rank_columns(
     on_more: Callable[[], None],
     on_judge: Callable[[str, int | None, Sequence[int | None]], None],
     on_none: Callable[[bool], None],
+    on_copy: Callable[[str], None] | None = None,
 ) -> None:
     """Draw the strip, the line of what is judged and the columns, as `core.report` makes them.
 
     `selected` and what `on_select` hears are the id of a chunk, or of an item for all its chunks (None:
     the selection was taken back); `on_more` hears that longer columns are wanted, `on_judge` a chunk's id,
     its new grade (None: taken back) and the grades that the browser knew of, `on_none` whether the documents are said not to answer the query.
+    A line with a `copy` has a button that copies this text; `on_copy`, where that is wanted, hears its id.
     """
 
     def picked() -> None:
@@ -49,11 +51,19 @@ def rank_columns(
     def said_none() -> None:
         on_none(bool(st.session_state[KEY]["none"]["on"]))
 
+    def copied() -> None:
+        if on_copy:
+            on_copy(st.session_state[KEY]["copy"]["id"])
+
     _component(
         key=KEY,
-        data={"strip": strip, "columns": columns, "judged": judged, "selected": selected},
+        data={
+            "strip": strip, "columns": columns, "judged": judged, "selected": selected,
+            "tell_copies": on_copy is not None,
+        },
         on_select_change=picked,
         on_more_change=on_more,
         on_judge_change=thumbed,
         on_none_change=said_none,
-    )
+        on_copy_change=copied,
+    )  # fmt: skip

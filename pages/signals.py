@@ -1,0 +1,69 @@
+"""Signals: what ranks items besides their texts. Rules, what people did with results, and the items' fields."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from core.collection import Collection
+from core.corpus import Corpus
+from core.errors import RankscopeError
+from pages.ui import draw, people, state
+from pages.ui.beginning import indexed, no_documents
+from pages.ui.behaviour_tab import behaviour_tab
+from pages.ui.fields_tab import fields_tab
+from pages.ui.frame import frame
+from pages.ui.listing import documents_of
+from pages.ui.rules_draft import draft_of
+from pages.ui.rules_editor import editor, help_on_rules
+from pages.ui.rules_try import trial
+
+_CSS = (Path(__file__).parent / "ui" / "rules.css").read_text(encoding="utf-8")
+_LINK = "tab"  # ?tab=Behaviour: a reload and a link keep the tab
+
+
+def main() -> None:
+    frame("rules")
+    st.html(f"<style>{_CSS}</style>")
+    collection = state.collection()
+    if not documents_of(collection):
+        no_documents(collection, "say here what ranks them besides their texts")
+        return
+    corpus, indexing = indexed(collection)
+    linked = st.query_params.get(_LINK)
+    tabs = st.tabs(
+        list(_TABS), default=linked if linked in _TABS else None, key="signals_tab", on_change="rerun"
+    )  # fmt: skip
+    for name, tab in zip(_TABS, tabs, strict=True):
+        if tab.open:
+            st.query_params[_LINK] = name
+            with tab:
+                _TABS[name](collection, corpus)
+    if indexing is not None:
+        indexing()  # last, so that the page is whole while it runs
+
+
+def rules_tab(collection: Collection, corpus: Corpus | None) -> None:
+    draw.text(
+        "Rules act on the ranking of items, for everybody who searches this collection: first hide and only take items "
+        "out, then boosts and buries add up, then pins take their ranks. Where two rules want the same, the earlier one "
+        "has it, and the trace says so.",
+        "rs-lead",
+    )
+    if not people.may_manage():
+        draw.notice("Rules are seen and changed by who manages the collection.", "info")
+        return
+    draft = draft_of(collection)
+    editor(collection, draft, corpus)
+    help_on_rules(corpus)
+    trial(collection, draft, corpus)
+
+
+_TABS = {"Rules": rules_tab, "Behaviour": behaviour_tab, "Fields": fields_tab}
+
+
+try:
+    main()
+except RankscopeError as error:
+    draw.notice(str(error), "error")
