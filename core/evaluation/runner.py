@@ -53,7 +53,7 @@ from core.vectors_cache import model_key
 
 _FROM_CACHE = "from the cache"  # what a reranker's note says where scores were kept from before
 
-_TIMED = 9  # queries embedded for the median time of one
+_TIMED = 9  # queries embedded for the time of one
 _KEPT_FASTER = 10  # times as fast as made: a vector that was kept from before
 _EMBEDDING = "embedding a query"  # where the cache keeps that time
 
@@ -109,8 +109,8 @@ class Measured:
     """What a set of golden queries gave under one setting.
 
     `queries` are those with evidence, in order; `unanswerable` those without any. `milliseconds` (n,)
-    of each query's search: of the parts in use, with the model loaded; embedding takes the model's median for
-    all queries and settings, and counts where the model runs here and vectors are searched.
+    of each query's search: of the parts in use, with the model loaded; embedding counts as the same for
+    all queries and settings, where the model runs here and vectors are searched.
     `prices` (n,) are the US dollars for each query's reranking with nothing cached, NaN where not known;
     `dollars` is what this measuring cost, `due` what it would cost to ask the reranker that was held.
     `notes` say, with a count, what did not go as set, and which evidence is not in the corpus. `readings`
@@ -541,7 +541,8 @@ def _was_read(one: Observed, reading: Reading | None) -> bool:
 
 
 def _time_embedding(embed: Callable[[str], Vectors], texts: Sequence[str]) -> dict[str, float]:
-    """Median milliseconds for a query's vector: `made`, and given `again` for the same text."""
+    """Milliseconds for a query's vector: `made`, and given `again` for the same text. The least of several:
+    other work on the machine only adds, and what is kept here would stay."""
     embed("the first loads the model")
     spent: dict[str, list[float]] = {"made": [], "again": []}
     for number in range(_TIMED):
@@ -551,7 +552,7 @@ def _time_embedding(embed: Callable[[str], Vectors], texts: Sequence[str]) -> di
             begin = time.perf_counter()
             embed(text)
             one.append((time.perf_counter() - begin) * 1000)
-    return {name: statistics.median(one) for name, one in spent.items()}
+    return {name: min(one) for name, one in spent.items()}
 
 
 def _searching(trace: Trace, embedding: float) -> float:

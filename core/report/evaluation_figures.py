@@ -320,7 +320,7 @@ def frontier(trials: Sequence[Trial], metric: str, cost: str = "milliseconds") -
             ],
             # Above, below and beside: words of points in one place do not cover one another.
             textposition=[
-                f"{'bottom' if at % 2 else 'top'} center"
+                f"{'top' if at % 2 else 'bottom'} center"
                 if name == "marked"
                 else f"middle {'left' if getattr(one, cost) > most / 2 else 'right'}"
                 for at, (_, one) in enumerate(points)
@@ -334,7 +334,11 @@ def frontier(trials: Sequence[Trial], metric: str, cost: str = "milliseconds") -
     unit = "milliseconds a query" if cost == "milliseconds" else "US dollars a query"
     # From 0: cut off, a difference of a thousandth would look like one of half.
     figure.update_xaxes(title=unit, range=[0, 1.1 * most or 1.0])
-    figure.update_yaxes(title=metric)
+    qualities = [one.quality for _, one in known] or [0.0, 1.0]
+    margin = max(0.02, 0.1 * (max(qualities) - min(qualities)))
+    # Within what a metric can be: beyond 1 there is nothing to reach.
+    ends = [max(0.0, min(qualities) - margin), min(1.0, max(qualities) + margin)]
+    figure.update_yaxes(title=metric, range=ends)
     figure.update_layout(
         height=420,
         margin={"l": 8, "r": 24, "t": 36, "b": 8},
@@ -400,14 +404,16 @@ def difference_bars(queries: Sequence[str], differences: Sequence[float], metric
     lost = [at for at in reversed(order) if differences[at] < 0][:3]
     if lost:
         told += " Largest losses: " + "; ".join(
-            f"{queries[at]} ({_signed(differences[at])})" for at in lost
+            f"{queries[at]} ({signed(differences[at])})" for at in lost
         )
         told += "."
     return Drawing(figure, told)
 
 
-def _signed(difference: float) -> str:
-    return f"{difference:+.3f}".replace("-", "−")
+def signed(difference: float) -> str:
+    """A difference with three decimals and its sign; none before zero."""
+    rounded = round(difference, 3) + 0.0
+    return f"{rounded:+.3f}".replace("-", "−") if rounded else "0.000"
 
 
 def _count(n: int, one: str) -> str:

@@ -14,14 +14,14 @@ from core.evaluation.compare import Change, Compared, Difference, compare_measur
 from core.evaluation.corpora import Corpora, Telling
 from core.evaluation.results import ResultsCache
 from core.explanation import stage_title
-from core.report.evaluation_figures import difference_bars
+from core.report.evaluation_figures import difference_bars, signed
 from core.settings import Settings
 from pages.ui import draw, evaluate_work, people
 from pages.ui.evaluate_bench import Bench, query_link
 from pages.ui.evaluate_charts import chart
 from pages.ui.evaluate_measure import known_metrics, ready
 from pages.ui.evaluate_work import Finished
-from pages.ui.plain import sentence
+from pages.ui.plain import counted, sentence
 
 KIND = "compare"
 A, B = "A", "B"
@@ -194,11 +194,9 @@ def _results(bench: Bench, found: Finished[Compared]) -> None:
         ) or labels[0]  # fmt: skip
     one = compared.differences[labels.index(chosen) if chosen in labels else 0]
     draw.text(sentence(one.verdict), "rs-eval-verdict")
-    draw.text(
-        f"At “{stage_title(one.stage)}”, paired over {one.comparison.queries:,} queries: randomisation test, corrected "
-        f"for the {one.comparison.comparisons} comparisons made here.",
-        "rs-quiet",
-    )
+    for note in compared.notes:
+        draw.text(sentence(note), "rs-quiet")
+    draw.text(_tested(one), "rs-quiet")
     if one.comparison.ties < one.comparison.queries:
         texts = [query.text for query in one.queries]
         chart(difference_bars(texts, (one.after - one.before).tolist(), chosen), "compare_chart")
@@ -207,21 +205,24 @@ def _results(bench: Bench, found: Finished[Compared]) -> None:
         _changes(bench, "Regressions: B is worse", one, one.regressions)
     with right:
         _changes(bench, "Improvements: B is better", one, one.improvements)
-    for note in compared.notes:
-        draw.text(sentence(note), "rs-quiet")
+
+
+def _tested(one: Difference) -> str:
+    told = one.comparison
+    made = (
+        f", corrected for the {told.comparisons} comparisons made here" if told.comparisons > 1 else ""
+    )
+    paired = counted(told.queries, "query").replace("querys", "queries")
+    return f"At “{stage_title(one.stage)}”, paired over {paired}: randomisation test{made}."
 
 
 def _row(one: Difference) -> tuple[str, ...]:
     told = one.comparison
     return (
-        told.metric, f"{told.means[0]:.3f}", f"{told.means[1]:.3f}", _signed(told.difference),
-        f"{_signed(told.low)} to {_signed(told.high)}", f"{told.wins:,}", f"{told.losses:,}", f"{told.ties:,}",
+        told.metric, f"{told.means[0]:.3f}", f"{told.means[1]:.3f}", signed(told.difference),
+        f"{signed(told.low)} to {signed(told.high)}", f"{told.wins:,}", f"{told.losses:,}", f"{told.ties:,}",
         f"{told.p_corrected:.3f}",
     )  # fmt: skip
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.3f}".replace("-", "−")
 
 
 def _changes(bench: Bench, title: str, one: Difference, changes: Sequence[Change]) -> None:

@@ -10,6 +10,7 @@ from core.errors import RankscopeError
 from core.evaluation import ladder as engine
 from core.evaluation.corpora import Telling
 from core.evaluation.ladder import Ladder, Step, StepResult, ladder_steps, run_ladder, written_contexts
+from core.evaluation.metrics import saturated
 from core.evaluation.results import ResultsCache
 from core.evaluation.statistics import verdict
 from core.explanation import stage_title
@@ -132,6 +133,8 @@ def _results(found: Ladder) -> None:
         if len(rungs) > 1:
             told += f", {percent(last.failure)} at “{last.name}”"
         draw.text(f"{told}.", "rs-eval-verdict")
+        if few := saturated(max(one.chunks for one in results), [f"failure@{engine.K}"]):
+            draw.notice(sentence(few), "info")
         chart(ladder(rungs, engine.K), "ladder_chart")
     draw.table(
         (
@@ -160,7 +163,7 @@ def _row(one: StepResult) -> tuple[str, ...]:
         f"{percent(known.low)} to {percent(known.high)}" if known else "–",
         sentence(verdict(one.against)) if one.against else "",
         f"{one.chunks:,}" if one.chunks else "–",
-        duration(one.seconds),
+        duration(one.seconds) if one.seconds >= 1 else "< 1 s",
         dollars(one.dollars),
     )
 

@@ -14,7 +14,7 @@ from core.evaluation import EvaluationError, Measured, StageRanks
 from core.evaluation.characters import CHARACTER_METRICS
 from core.evaluation.corpora import Telling
 from core.evaluation.coverage import Coverage
-from core.evaluation.metrics import METRICS, Metric, metric_at, per_query
+from core.evaluation.metrics import METRICS, Metric, metric_at, per_query, saturated
 from core.evaluation.outcome import Outcome, evaluate, kept_outcome
 from core.evaluation.results import ResultsCache
 from core.evaluation.statistics import Interval, interval
@@ -125,6 +125,8 @@ def measure_tab(bench: Bench) -> None:
         draw.text(sentence(note), "rs-quiet")
     labels = _columns()
     if labels:
+        if few := saturated(measured.chunks, labels):
+            draw.notice(sentence(few), "info")
         _table(found, measured, labels)
         _definitions(labels)
     if found.result.coverage:
@@ -240,6 +242,9 @@ def _table(found: Finished[Outcome], measured: Measured, labels: Sequence[str]) 
         "how far so few can be trusted (Clopper–Pearson). Bold: the best stage.",
         "rs-quiet",
     )
+    # A dash at what a person gets needs its reason in sight; that of an index stands on hover.
+    for why in dict.fromkeys(cell for cell in cells.get("kept", ()) if isinstance(cell, str)):
+        draw.text(f"–: {why}.", "rs-quiet")
 
 
 def _coverage(found: Finished[Outcome], coverage: Coverage) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from core.errors import SettingsError
 from core.evaluation.space import Range, Value
-from core.settings import DEFAULT_MODEL
+from core.report.idle_space import idle_reason
+from core.settings import DEFAULT_MODEL, SearchSettings
 
 _RANGE = re.compile(r"\s*(-?[\d.]+?)\s*(?:\.\.|–|to)\s*(-?[\d.]+)\s*")
 
@@ -54,8 +55,13 @@ PARAMETERS = {
         Parameter("index.model", "Embedding model", DEFAULT_MODEL),
     )
 }
-USUAL = ("search.k_rrf", "search.indexes.bm25.weight", "search.item_weight")
-"""A small space to begin with, all of it replayed from one search a query."""
+_USUAL = ("search.k_rrf", "search.indexes.bm25.weight", "search.item_weight")
+
+
+def usual(search: SearchSettings) -> list[str]:
+    """A small space to begin with, all of it replayed from one search a query: of the usual settings those
+    that move something under these."""
+    return [name for name in _USUAL if not idle_reason(search, name)]
 
 
 def values(text: str) -> Sequence[Value] | Range:

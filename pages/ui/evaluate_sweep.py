@@ -16,12 +16,13 @@ from core.evaluation.sweep import Method, Sweep, Trial, run_sweep
 from core.explanation import stage_title
 from core.report import evaluation_figures as figures
 from core.report.export import settings_to_python
+from core.report.idle_space import idle_settings
 from pages.ui import draw, evaluate_work, state
 from pages.ui.beginning import for_administrators
 from pages.ui.evaluate_bench import Bench
 from pages.ui.evaluate_charts import chart, clicked
 from pages.ui.evaluate_measure import ready
-from pages.ui.evaluate_space import PARAMETERS, USUAL, shown, values
+from pages.ui.evaluate_space import PARAMETERS, shown, usual, values
 from pages.ui.evaluate_work import Finished
 from pages.ui.meter import duration
 from pages.ui.plain import counted, sentence
@@ -78,7 +79,7 @@ def sweep_tab(bench: Bench) -> None:
 
 def _plan(bench: Bench) -> Plan | None:
     names = st.multiselect(
-        "Settings to vary", list(PARAMETERS), default=list(USUAL), key="sweep_names",
+        "Settings to vary", list(PARAMETERS), default=usual(bench.search), key="sweep_names",
         format_func=_title, help="All others stay as they are at the left",
     )  # fmt: skip
     space = _space(bench, names)
@@ -109,6 +110,8 @@ def _plan(bench: Bench) -> Plan | None:
     if method == "grid" and space.size is None:
         draw.notice("A range needs the optimiser; for the grid, list the values.", "error")
         return None
+    for name, reason in idle_settings(space, stage).items():
+        draw.notice(f"{PARAMETERS[name].title} makes no difference: {reason}.", "warning")
     size = space.size
     trials = int(most) if size is None or size > most or method == "optuna" else None
     return Plan(space, metric, stage, method, trials, minutes, money, split and enough)
@@ -195,14 +198,16 @@ def _results(bench: Bench, found: Finished[Sweep]) -> None:
     sweep = found.result
     trials = _ranked(sweep)
     if not trials:
-        draw.text("No point was measured.", "rs-subhead")
+        why = next((f": {one.failed.rstrip('.')}" for one in sweep.trials if one.failed), "")
+        draw.text(f"No point could be measured{why}.", "rs-eval-verdict")
     else:
         _winner(sweep)
-        _frontier(sweep, trials)
-        _table(sweep, trials)
-        _use_one(bench, trials)
     for note in sweep.notes:
         draw.text(sentence(note), "rs-quiet")
+    if trials:
+        _frontier(sweep, trials)
+        _table(sweep, trials)
+        _use_one(bench, trials, better=sweep.best is not sweep.default)
     failed = [one for one in sweep.trials if one.failed]
     if failed:
         with st.expander(f"{counted(len(failed), 'point')} could not be measured", key="sweep_failed"):
@@ -225,8 +230,8 @@ def _winner(sweep: Sweep) -> None:
     if best is None:
         return
     count = counted(len(sweep.trials), "point")
-    if default.value is not None and not _better(sweep, best, default):
-        told = f"None of {count} is better than the settings it began with: {sweep.metric} {default.value:.3f}"
+    if best is default:
+        told = f"None of {count} is better than the settings it began with: {sweep.metric} {best.value or 0:.3f}"
     else:
         told = f"Best of {count}: {_point(best.point)}. {sweep.metric} {best.value or 0:.3f}"
         if default.value is not None:
@@ -234,7 +239,9 @@ def _winner(sweep: Sweep) -> None:
     held = sweep.held_out
     half = " of the half it was chosen on" if held is not None else ""
     draw.text(f"{told}, over {_queries(sweep.queries)}{half}.", "rs-eval-verdict")
-    if held is not None:
+    if held is not None and best is default:
+        draw.text(f"On the other half: {sweep.metric} {held.default.mean:.3f}.", "rs-text")
+    elif held is not None:
         names = ("the settings it began with", "the winner")
         said = verdict(replace(held.comparison, names=names))
         draw.text(f"On the other half: {said}.", "rs-text")
@@ -245,11 +252,6 @@ def _winner(sweep: Sweep) -> None:
 
 def _queries(number: int) -> str:
     return f"{number:,} {'query' if number == 1 else 'queries'}"
-
-
-def _better(sweep: Sweep, best: Trial, default: Trial) -> bool:
-    gain = (best.value or 0.0) - (default.value or 0.0)
-    return (gain if _higher(sweep) else -gain) > 1e-9
 
 
 def _higher(sweep: Sweep) -> bool:
@@ -272,7 +274,7 @@ def _frontier(sweep: Sweep, trials: list[Trial]) -> None:
     drawn = [
         figures.Trial(
             _point(one.point), one.value or 0.0, one.milliseconds, one.dollars, one in sweep.frontier,
-            "best" if one == sweep.best else "",
+            "best" if one is sweep.best else "",
         )
         for one in trials
     ]  # fmt: skip
@@ -284,7 +286,8 @@ def _frontier(sweep: Sweep, trials: list[Trial]) -> None:
                 now.value or 0.0,
                 now.milliseconds,
                 now.dollars,
-                mark="start",
+                now in sweep.frontier,
+                "start and best" if now is sweep.best else "start",
             )
         )
     chart(
@@ -322,7 +325,7 @@ def _table(sweep: Sweep, trials: list[Trial]) -> None:
         draw.text(f"and {len(trials) - _LISTED:,} more", "rs-quiet")
 
 
-def _use_one(bench: Bench, trials: list[Trial]) -> None:
+def _use_one(bench: Bench, trials: list[Trial], better: bool) -> None:
     if st.session_state.get(_CHOSEN, 0) not in range(len(trials)):
         st.session_state[_CHOSEN] = 0
     with st.container(horizontal=True, vertical_alignment="bottom", key="sweep_use_row"):
@@ -333,8 +336,8 @@ def _use_one(bench: Bench, trials: list[Trial]) -> None:
         one = trials[at or 0]
         in_force = one.settings == bench.settings
         st.button(
-            "In force" if in_force else "Use these settings", key="sweep_use", type="primary", disabled=in_force,
-            on_click=_use, args=(one,),
+            "In force" if in_force else "Use these settings", key="sweep_use",
+            type="primary" if better else "secondary", disabled=in_force, on_click=_use, args=(one,),
         )  # fmt: skip
         st.download_button(
             "TOML", one.settings.to_toml, file_name="rankscope-settings.toml", mime="application/toml",

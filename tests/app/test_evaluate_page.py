@@ -326,6 +326,17 @@ def test_a_metric_beyond_what_was_asked_is_a_dash_with_its_reason(
     rows = table(page)
     assert (rows["BM25"][2], rows["Vector"][2][:5]) == ("–", "0.750")
     assert "it was asked for 10 only" in "".join(one.proto.body for one in page.get("html"))
+    assert "–: recall@20" not in shown_text(page)
+
+
+def test_the_reason_of_a_dash_at_what_is_kept_is_in_sight_and_few_chunks_are_named(
+    judged: Collection, open_page: Open
+) -> None:
+    page = done(tab(open_page(PAGE, k="10"), "Measure"), judged, "measure")
+    text = shown_text(page)
+    assert "–: recall@20 of kept cannot be told: it was asked for 10 only" in text
+    assert "look at MRR or nDCG." in text
+    assert re.search(r"\d chunks: the first \d+ hold them all, so recall@5 and ", text)
 
 
 def test_a_loss_lists_its_queries_and_its_reason(judged: Collection, open_page: Open) -> None:
@@ -360,6 +371,12 @@ def test_settings_are_compared_query_by_query_with_a_verdict(
     assert page.button(key="compare_do").disabled  # A and B are the same
     page = tab(open_page(PAGE, k="1", merge="false"), "Compare")
     assert "3 settings differ" not in shown_text(page)
+    page.multiselect(key="compare_metrics").set_value(["recall@20"]).run()
+    page.button(key="compare_do").click().run()
+    work = evaluate_work.work_of(judged, "compare")
+    assert work is not None
+    work.wait(60)
+    assert re.search(r"asked for 1 only.*; A alone has recall@20 0\.750$", work.trouble)
     page.multiselect(key="compare_metrics").set_value(["recall@1"]).run()
     page = done(page, judged, "compare")
     assert "the same on every query: recall@1" in shown_text(page).lower()
@@ -441,6 +458,42 @@ def test_a_sweep_finds_reports_and_applies_a_winner(judged: Collection, open_pag
     page.button(key="sweep_use").click().run()
     assert not page.exception
     assert (judged.settings().search.k_rrf, judged.settings().search.item_weight) == (5, 0.0)
+
+
+def test_a_start_that_nothing_beats_is_the_best_and_no_other_is_put_forward(
+    judged: Collection, open_page: Open
+) -> None:
+    page = tab(open_page(PAGE), "Sweep")
+    page.multiselect(key="sweep_names").set_value(["search.k_rrf"]).run()
+    page = done(page, judged, "sweep")
+    found = evaluate_work.finished(judged, "sweep")
+    assert found is not None
+    assert found.result.best is found.result.default
+    text = shown_text(page)
+    assert "None of 2 points is better than the settings it began with: recall@20 0.750" in text
+    assert "so recall@20 cannot tell settings apart" in text
+    assert page.button(key="sweep_use").proto.type == "secondary"
+
+
+def test_what_moves_nothing_is_not_suggested_and_named_when_it_is_chosen(
+    judged: Collection, open_page: Open
+) -> None:
+    assert "search.item_weight" in tab(open_page(PAGE), "Sweep").multiselect(key="sweep_names").value
+    page = tab(open_page(PAGE, two_stage="false"), "Sweep")
+    names = page.multiselect(key="sweep_names")
+    assert names.value == ["search.k_rrf", "search.indexes.bm25.weight"]
+    names.set_value(["search.k_rrf", "search.item_weight"]).run()
+    assert "Item weight makes no difference: two stages are off." in shown_text(page)
+
+
+def test_where_no_point_can_be_measured_the_reason_is_the_headline(
+    judged: Collection, open_page: Open
+) -> None:
+    page = tab(open_page(PAGE, k="10"), "Sweep")
+    page = done(page, judged, "sweep")
+    assert "No point could be measured: recall@20 of kept cannot be told: it was asked for 10 only" in (
+        shown_text(page)
+    )
 
 
 def test_values_that_are_none_of_a_setting_are_refused_by_name(

@@ -40,6 +40,17 @@ def test_from_judged_questions_to_a_loss_and_its_query(visit: Visit, server: str
     expect(page.get_by_text("73 new questions")).to_be_visible()
     expect(page.locator(".rs-eval-facts")).to_contain_text("73 golden queries")
 
+    # On a phone the badges stand right below a question that fills its line.
+    page.set_viewport_size({"width": 390, "height": 844})
+    gaps = [
+        below["y"] - above["y"] - above["height"]
+        for one in page.locator("[class*=st-key-judged_row_]").all()
+        if (above := one.locator("[class*=st-key-judged_toggle_]").bounding_box())
+        and (below := one.locator(".rs-eval-marks").bounding_box())
+    ]
+    assert 0 <= max(gaps) < 8
+    page.set_viewport_size({"width": 1440, "height": 900})
+
     tab(page, "Measure")
     page.locator(".st-key-measure_do button").first.click()
     cells = page.locator(".rs-eval-table tbody tr", has_text="Kept").locator("td")

@@ -18,6 +18,7 @@ from core.report.evaluation_figures import (
     funnel_bars,
     ladder,
     percent,
+    signed,
 )
 
 
@@ -135,11 +136,20 @@ class TestFrontier:
         assert axis.range == pytest.approx((0, 33))  # cut off, small differences would look large
         assert (marked.text, marked.name) == (("best", "default"), "best and default")
         # Names of points in one place do not cover one another, and none leaves the figure.
-        assert marked.textposition == ("top center", "bottom center")
+        assert marked.textposition == ("bottom center", "top center")
         assert best.textposition == ("middle right", "middle left")
         assert best.text == ("fast &lt;b&gt;", "")
         assert best.hovertext == ("fast &lt;b&gt;", "slow")
         assert len({one.marker.symbol for one in (tried, best, marked)}) == 3
+
+    def test_the_axis_ends_where_a_metric_does(self) -> None:
+        def ends(*qualities: float) -> tuple[float, float]:
+            trials = [Trial("t", quality, 5) for quality in qualities]
+            return frontier(trials, "recall@20").figure.layout.yaxis.range
+
+        assert ends(1.0, 1.0) == pytest.approx((0.98, 1.0))
+        assert ends(0.5, 0.9) == pytest.approx((0.46, 0.94))
+        assert ends(0.0, 1.0) == (0.0, 1.0)
 
     def test_in_words(self) -> None:
         assert frontier(self.TRIALS, "recall@20").text == (
@@ -171,3 +181,10 @@ def test_differences_from_the_largest_gain_to_the_largest_loss() -> None:
 
 def test_shares_read_as_per_cent() -> None:
     assert [percent(0.0), percent(0.0574), percent(1)] == ["0.0 %", "5.7 %", "100.0 %"]
+
+
+@pytest.mark.parametrize(
+    ("difference", "told"), [(-0.0, "0.000"), (-0.0004, "0.000"), (-0.0006, "−0.001"), (0.25, "+0.250")]
+)
+def test_a_difference_has_no_sign_before_zero(difference: float, told: str) -> None:
+    assert signed(difference) == told

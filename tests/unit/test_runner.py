@@ -444,7 +444,7 @@ class Loading(HashEmbedder):
 
     def embed_query(self, text: str) -> np.ndarray:
         if text not in self.kept:
-            time.sleep(0.02 if self.kept else 0.5)
+            time.sleep(0.02 if self.kept else 1.0)
             self.kept[text] = super().embed_query(text)
         return self.kept[text]
 
@@ -465,7 +465,7 @@ class TestTheTimeOfASearch:
         first, *others = (one.milliseconds.tolist() for one in asked[:3])
         assert others == [first, first]
         assert min(first) > 20
-        assert max(first) < 400
+        assert max(first) < 900
         # Without vectors nothing is embedded.
         assert float(np.median(asked[3].milliseconds)) < float(np.median(first)) - 15
 
@@ -496,9 +496,9 @@ class TestTheTimeOfASearch:
 
         class Slow(HashEmbedder):
             def embed_query(self, text: str) -> np.ndarray:
-                time.sleep(0.03)
+                time.sleep(0.1)
                 return super().embed_query(text)
 
         found = measure(embedded_by(Slow(model_id="slow")), queries, ONE_STAGE).milliseconds
-        assert found.min() > 30
-        assert float(np.median(found)) < 58
+        assert found.min() > 100
+        assert float(np.median(found)) < 190
