@@ -9,8 +9,8 @@ import streamlit as st
 from core.collection import Collection
 from core.corpus import Corpus
 from core.errors import RankscopeError
-from pages.ui import draw, people, state
-from pages.ui.beginning import indexed, no_documents
+from pages.ui import draw, state
+from pages.ui.beginning import for_administrators, indexed, no_documents
 from pages.ui.behaviour_tab import behaviour_tab
 from pages.ui.fields_tab import fields_tab
 from pages.ui.frame import frame
@@ -24,7 +24,7 @@ _LINK = "tab"  # ?tab=Behaviour: a reload and a link keep the tab
 
 
 def main() -> None:
-    frame("rules")
+    frame("signals")
     st.html(f"<style>{_CSS}</style>")
     collection = state.collection()
     if not documents_of(collection):
@@ -45,15 +45,14 @@ def main() -> None:
 
 
 def rules_tab(collection: Collection, corpus: Corpus | None) -> None:
+    if for_administrators("Rules are"):  # they name documents that others may not know of
+        return
     draw.text(
         "Rules act on the ranking of items, for everybody who searches this collection: first hide and only take items "
         "out, then boosts and buries add up, then pins take their ranks. Where two rules want the same, the earlier one "
         "has it, and the trace says so.",
         "rs-lead",
     )
-    if not people.may_manage():
-        draw.notice("Rules are seen and changed by who manages the collection.", "info")
-        return
     draft = draft_of(collection)
     editor(collection, draft, corpus)
     help_on_rules(corpus)

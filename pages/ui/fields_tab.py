@@ -16,6 +16,7 @@ from pages.ui import draw, people
 from pages.ui.plain import counted, label
 
 _CUT, _MISFITS = 60, 50
+_HEAD, _LINE = 38, 35  # pixels
 _EPOCH = date(1970, 1, 1)
 _TURN = "rs_fields_turn"
 _AUTOMATIC = "as its values are"
@@ -38,6 +39,7 @@ def fields_tab(collection: Collection, corpus: Corpus | None) -> None:
     st.data_editor(
         rows, key=key, hide_index=True, width="stretch", disabled=_disabled(), column_config=_columns(),
         on_change=_changed, args=(collection, list(fields.names), key), placeholder="",
+        height=min(_HEAD + _LINE * len(rows), 640),
     )  # fmt: skip
     misfits = {name: fields.misfits(name) for name in fields.names}
     if any(misfits.values()):
@@ -65,7 +67,7 @@ def _row(fields: ItemFields, name: str, said: Mapping[str, str], items: int) -> 
         "Kind": fields.kind(name),
         "Said by": "you" if name in said else "its values",
         "Items": filled,
-        "Share": filled / items,
+        "Share": 100 * filled / items,
         "Values": _values(fields, name),
         "Misfits": len(fields.misfits(name)) or None,
     }
@@ -93,7 +95,7 @@ def _columns() -> dict[str, Any]:
             help="What the field holds; only numbers and dates compare",
         ),
         "Items": column.NumberColumn(format="localized", help="Items that have it"),
-        "Share": column.ProgressColumn(format="percent", min_value=0, max_value=1),
+        "Share": column.ProgressColumn(format="%.0f %%", min_value=0, max_value=100),
         "Values": column.TextColumn(width="large"),
         "Misfits": column.NumberColumn(format="localized", help="Values that are not of that kind"),
     }

@@ -12,7 +12,7 @@ from pages.ui import draw, links, people, state
 from pages.ui.account import account, banner
 from pages.ui.sign_in import sign_in
 
-Page = Literal["search", "documents", "chunks", "context", "answer", "evaluate", "rules"]
+Page = Literal["search", "documents", "chunks", "context", "answer", "evaluate", "signals"]
 
 _MENU: tuple[tuple[Page, str, str], ...] = (
     ("search", "Search", links.SEARCH),
@@ -21,7 +21,7 @@ _MENU: tuple[tuple[Page, str, str], ...] = (
     ("context", "Context", links.CONTEXT),
     ("answer", "Answer", links.ANSWER),
     ("evaluate", "Evaluate", links.EVALUATE),
-    ("rules", "Rules", links.RULES),
+    ("signals", "Signals", links.SIGNALS),
 )
 _ICON = str(Path(__file__).parent / "icon.svg")
 _WORDMARK = '<span class="rs-wordmark">Rankscope</span>'

@@ -9,7 +9,7 @@ from pages.ui import state
 
 SEARCH, DOCUMENTS, CHUNKS = "app.py", "pages/documents.py", "pages/chunks.py"
 CONTEXT, ANSWER = "pages/context.py", "pages/answer.py"
-EVALUATE, RULES, SIGNALS = "pages/evaluate.py", "pages/rules.py", "pages/signals.py"
+EVALUATE, SIGNALS = "pages/evaluate.py", "pages/signals.py"
 
 
 def link(page: str, label: str, icon: str | None = None, **parameters: str) -> None:

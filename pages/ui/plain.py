@@ -6,7 +6,9 @@ import re
 
 _BACKTICKS = re.compile("`+")
 # Words and signs of which Markdown makes nothing, and which begin no list.
-_HARMLESS = re.compile(r"(?!\s|-\s|\d+[.)]\s)(?:[^\W_]|[\s,.?()%’'-]|(?<=[^\W_])_(?=[^\W_]))+")
+_HARMLESS = re.compile(
+    r"(?!\s|-\s|\d+[.)]\s)(?:[^\W_]|[\s,.?()%’'=-]|(?<=[^\W_])_(?=[^\W_])|(?<=\s)[<>!](?=[=\s]))+"
+)
 
 
 def plain(text: str) -> str:

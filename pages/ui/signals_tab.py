@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from core.evaluation.corpora import Telling
 from core.evaluation.results import ResultsCache
 from core.evaluation.runner import measure_many
 from core.explanation import number, stage_title
+from core.passages import Passage
 from core.report.figures import item_flow
 from core.report.leave_one_out import Without, leave_one_out, parts_of, settings_without
 from core.report.tables import chunk_label, item_signals
@@ -23,7 +24,8 @@ from pages.ui.evaluate_bench import Bench
 from pages.ui.plain import counted, sentence
 
 _CSS = (Path(__file__).parent / "signals.css").read_text(encoding="utf-8")
-_SHOWN = 20  # items
+_SHOWN = 10  # items, and as many more at each click
+_ROWS = "rs_signal_rows"
 _NAMED = 4  # passages that come or go
 _KIND = "leave one out"
 _K = 20
@@ -32,10 +34,13 @@ _K = 20
 def signals_tab(bench: Bench, trace: Trace, item: int | None) -> None:
     """`item` is the one selected, whose line stands out in the picture."""
     st.html(f"<style>{_CSS}</style>")
-    rows = item_signals(trace, _SHOWN)
+    shown = st.session_state.get(_ROWS, _SHOWN)
+    rows = item_signals(trace, shown)
     if rows:
         _told(trace)
         _table(rows, item)
+        if len(trace.stage("items").ranking) > shown:
+            st.button(f"Show {_SHOWN} more", key="signals_more", type="tertiary", on_click=_more)
         _picture(trace, item)
     else:
         draw.text(
@@ -44,6 +49,10 @@ def signals_tab(bench: Bench, trace: Trace, item: int | None) -> None:
     if parts_of(trace):
         _worth(trace)
         _over_judged(bench, trace)
+
+
+def _more() -> None:
+    st.session_state[_ROWS] = st.session_state.get(_ROWS, _SHOWN) + _SHOWN
 
 
 def _told(trace: Trace) -> None:
@@ -58,8 +67,8 @@ def _told(trace: Trace) -> None:
 def _table(rows: Sequence[dict[str, Any]], selected: int | None) -> None:
     signals: dict[str, Any] = next((row["signals"] for row in rows if row["signals"]), {})
     ruled = any(row["said"] for row in rows)
-    heads = ["Item", "Place", *(one["title"] for one in signals.values())]
-    heads += ["Rules"] if ruled else []
+    heads = ["Item", "Place", *(_capital(one["title"]) for one in signals.values())]
+    heads += ["What rules did"] if ruled else []
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in heads)
     body = "".join(_row(row, list(signals), ruled, selected) for row in rows)
     st.html(
@@ -69,6 +78,10 @@ def _table(rows: Sequence[dict[str, Any]], selected: int | None) -> None:
     draw.text(
         "The rank in each signal, its score below; point at it for the reason and its term in the sum.", "rs-quiet"
     )  # fmt: skip
+
+
+def _capital(title: str) -> str:
+    return title[:1].upper() + title[1:]
 
 
 def _row(row: dict[str, Any], signals: Sequence[str], ruled: bool, selected: int | None) -> str:
@@ -110,26 +123,32 @@ def _worth(trace: Trace) -> None:
     draw.text("This query without each part", "rs-subhead")
     rows = [_without(trace, one) for one in leave_one_out(trace)]
     draw.table(
-        ("Without", "First chunks kept", "Passages moved", "Gone", "New"), rows, numeric=(1, 2)
+        ("Without", "Same chunks kept", "Passages moved or merged otherwise", "Gone (rank)", "New (rank)"), rows, numeric=(1, 2)
     )  # fmt: skip
 
 
 def _without(trace: Trace, one: Without) -> tuple[str, ...]:
     if one.trace is None:
         return (one.title, "–", "–", f"Only a search tells: {', '.join(one.needs)}", "")
+    # One that is merged otherwise, with the same best chunk, has not gone.
+    best = {passage.best for _, passage in one.lost} & {passage.best for _, passage in one.gained}
     return (
         one.title,
         f"{one.overlap:.0%}",
-        f"{one.moved:,}",
-        _named(trace, one.lost),
-        _named(one.trace, one.gained),
+        f"{one.moved + len(best):,}",
+        _named(trace, one.lost, best),
+        _named(one.trace, one.gained, best),
     )
 
 
-def _named(trace: Trace, passages: Sequence[tuple[int, Any]]) -> str:
-    listed = [f"{chunk_label(trace.corpus, one.best)} ({rank})" for rank, one in passages[:_NAMED]]
-    more = f" and {len(passages) - _NAMED} more" if len(passages) > _NAMED else ""
-    return ", ".join(listed) + more or "–"
+def _named(trace: Trace, passages: Sequence[tuple[int, Passage[int]]], but: Set[int]) -> str:
+    listed = [
+        f"{chunk_label(trace.corpus, one.best)} ({rank})"
+        for rank, one in passages
+        if one.best not in but
+    ]
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(listed[:_NAMED]) + more or "–"
 
 
 def _over_judged(bench: Bench, trace: Trace) -> None:

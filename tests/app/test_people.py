@@ -27,7 +27,7 @@ SEARCH, DOCUMENTS = "app.py", "pages/documents.py"
 PAGES = (
     SEARCH,
     DOCUMENTS,
-    *(f"pages/{name}.py" for name in ("chunks", "context", "answer", "evaluate", "rules")),
+    *(f"pages/{name}.py" for name in ("chunks", "context", "answer", "evaluate", "signals")),
 )
 AUTH = {
     "auth": {
@@ -210,7 +210,7 @@ def test_a_viewer_changes_nothing(ask: Ask, divided: Collection) -> None:
     }
     assert search.session_state["rs_search"] == SearchSettings(two_stage=False)
     assert divided.settings() == before
-    for page in ("pages/context.py", "pages/rules.py"):
+    for page in ("pages/context.py", "pages/signals.py"):
         assert "For administrators" in shown_text(ask(page, claims()))
 
 
@@ -320,7 +320,7 @@ def test_viewing_as_somebody_shows_theirs_on_every_page_until_it_is_stopped(
     assert "Viewing as group sales: 2 of 3 documents." in shown_text(test)
     assert names(test) == ["pumps.md", "lamps.md"]
     assert not test.get("file_uploader")
-    test.switch_page("pages/rules.py").run()
+    test.switch_page("pages/signals.py").run()
     assert "Viewing as group sales" in shown_text(test)
     assert "For administrators" in shown_text(test)
     test.switch_page(SEARCH).run()

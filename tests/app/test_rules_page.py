@@ -20,7 +20,7 @@ from pages.ui.rules_table import columns, edited
 from tests.app.conftest import shown_text
 
 Open = Callable[..., AppTest]
-PAGE = "pages/rules.py"
+PAGE = "pages/signals.py"
 RULES = """# why this one
 [[rule]]
 name = "Fans first"
@@ -178,7 +178,7 @@ def test_who_does_not_manage_sees_no_rule(ruled: Collection, open_page: Open) ->
     page.button(key="rules_save").click().run()
     assert not page.exception
     assert ruled.rules_text() == RULES
-    assert "Rules are written by who manages the documents" in shown_text(page)
+    assert "Rules are for administrators." in shown_text(page)
     assert "Fans first" not in shown_text(page)
     assert not page.text_area
 

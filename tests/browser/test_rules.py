@@ -19,7 +19,7 @@ def test_a_rule_is_written_as_toml_changed_in_the_table_and_saved(
     collection = make_collection(home, f"Rules {size[0]}", {"pumps.md": "# Pumps\n\nA pump leaks."})
     page = visit.page
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    page.goto(f"{server}/rules?collection={collection.name}")
+    page.goto(f"{server}/signals?collection={collection.name}")
     toml = page.get_by_role("textbox", name="The same as TOML")
     toml.fill(RULES.replace("boost = 1", "boost = 0"))
     toml.blur()
