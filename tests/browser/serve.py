@@ -1,4 +1,4 @@
-"""Serves the app with the fast stand-in for the embedding model: `python serve.py PORT`."""
+"""Serves the app with the fast stand-in for the embedding model: `python serve.py PORT [options of streamlit]`."""
 
 from __future__ import annotations
 
@@ -28,5 +28,6 @@ if __name__ == "__main__":
         "true",
         "--server.fileWatcherType",
         "none",
+        *sys.argv[2:],
     ]
     cli.main()
