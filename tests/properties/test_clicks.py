@@ -188,6 +188,25 @@ def test_clicks_fade_by_half_in_their_half_life() -> None:
     assert not len(signal([*BACKGROUND, *clicks_of(20)], today=later).rank("pump seal"))
 
 
+def test_what_has_no_time_does_not_fade_also_beside_what_has_one() -> None:
+    dated = clicks_of(10, age=200)
+    undated = [replace(one, at="") for one in dated]
+    fresh = clicks_of(10, age=0)
+    gammas = [
+        signal([*BACKGROUND, *some]).evidence("pump seal")[0].gamma
+        for some in (dated, undated, [*undated, *dated], fresh)
+    ]
+    assert gammas[0] < gammas[1] == gammas[2] == gammas[3]
+
+
+def test_another_number_is_another_query() -> None:
+    clicked = signal(
+        [*BACKGROUND, *clicks_of(12, query="what caused incident INC-2023-011 in the plant")]
+    )
+    assert clicked.rank("what caused incident inc-2023-011 in our plant").positions.tolist() == [0]
+    assert not len(clicked.rank("what caused incident INC-2023-012 in the plant"))
+
+
 def test_similar_queries_share_clicks_and_others_do_not() -> None:
     clicked = signal([*BACKGROUND, *clicks_of(12, query="how do I replace the seal of a pump")])
     assert clicked.rank("how do I replace the seal of the pump").positions.tolist() == [0]
