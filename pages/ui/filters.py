@@ -125,13 +125,15 @@ def _by_field(fields: ItemFields, found: Filter) -> None:
 
 
 def _first(fields: ItemFields, found: Filter) -> str:
-    """The field whose controls are shown at first: one that is filtered by, else one with few values."""
+    """The field whose controls are shown at first: one that is filtered by, else, of those that most
+    items have, the one with the fewest values."""
     for one in found.conditions:
         for name in fields.names:
             if one.field.casefold() == name.casefold():
                 return name
-    few = [name for name in fields.names if 1 < len(fields.facets(name, _LISTED + 1)) <= _LISTED]
-    return max(few or fields.names, key=lambda name: sum(map(bool, fields.texts(name))))
+    values = {name: len(fields.facets(name, _LISTED + 1)) for name in fields.names}
+    few = [name for name in fields.names if 1 < values[name] <= _LISTED]
+    return max(few or fields.names, key=lambda name: (sum(map(bool, fields.texts(name))), -values[name]))
 
 
 def _values(fields: ItemFields, field: str, found: Filter) -> None:
