@@ -4,7 +4,7 @@ Exit codes: 0 done; 1 something a person can mend (said on standard error); 2 th
 3 measured, and a figure is on the wrong side of its --fail-under.
 """
 
-from core.cli import access, claude, commands, evaluate, rules
+from core.cli import access, behaviour, claude, commands, evaluate, rules
 from core.cli.base import app
 
 
@@ -12,4 +12,4 @@ def main() -> None:
     app()
 
 
-__all__ = ["access", "app", "claude", "commands", "evaluate", "main", "rules"]
+__all__ = ["access", "app", "behaviour", "claude", "commands", "evaluate", "main", "rules"]
