@@ -64,12 +64,14 @@ def _steps(bench: Bench) -> list[Step]:
     except RankscopeError as error:
         draw.notice(f"Written contexts cannot be used: {error}", "warning")
         written = None
-    return ladder_steps(bench.settings.index, bench.search, not _key_missing(), written)
+    first_stage = bench.corpus.first_stage if bench.corpus else None
+    return ladder_steps(bench.settings.index, bench.search, not _key_missing(), written, first_stage)
 
 
 def _stamp(bench: Bench, steps: list[Step]) -> str:
     parts = [f"{step.index.fingerprint()}{step.search.fingerprint()}" for step in steps]
-    return " ".join([str(bench.documents.version), *parts, bench.fingerprint])
+    ranked = bench.corpus.first_stage.fingerprint if bench.corpus else ""
+    return " ".join([str(bench.documents.version), *parts, bench.fingerprint, ranked])
 
 
 def _paid(steps: list[Step]) -> bool:
@@ -96,7 +98,7 @@ def _bar(bench: Bench, steps: list[Step], stamp: str, found: Finished[Ladder] | 
         )  # fmt: skip
         if found is None:
             draw.text(
-                "Five steps over the golden queries. The collection's own index and settings stay as they are.",
+                f"{len(steps)} steps over the golden queries. The collection's own index and settings stay as they are.",
                 "rs-quiet",
             )
         elif found.stamp != stamp:
