@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import streamlit as st
 
@@ -21,13 +22,18 @@ def known_names(collection: Collection) -> list[str]:
 
 
 def names_box(
-    label: str, key: str, offered: Iterable[str], placeholder: str, help: str = "", width: int = 420
+    label: str,
+    key: str,
+    offered: Iterable[str],
+    placeholder: str,
+    help: str = "",
+    width: int | Literal["stretch"] = 420,
 ) -> str:
     """What is chosen, as `core.access` reads it; blank where nothing is."""
     given = st.session_state.get(key, ())
     chosen = st.multiselect(
         label, list(dict.fromkeys([*offered, *given])), key=key, accept_new_options=True,
-        placeholder=placeholder, help=f"{help} {_FORMS}".strip(), width=width,
+        placeholder=placeholder, help=f"{help} {_FORMS}".strip(), width=width, select_all=False,
     )  # fmt: skip
     return "; ".join(chosen)
 

@@ -30,19 +30,25 @@ def access_of_files(
             return
         draw.text(f"Who may see all documents of {count}", "rs-subhead")
         offered = [EVERYONE, NOBODY, *known_names(collection)]
-        words = names_box(
-            "Users and groups", _NAMES, offered, "Choose or type", "Nobody: administrators alone."
-        )
         hashes = {one.file_hash for one in selected}
         ids = [
             one
             for one, file_hash in zip(documents.ids, documents.file_hashes, strict=True)
             if file_hash in hashes
         ]
-        st.button(
-            f"Set for {count}", key="access_set", type="primary", disabled=not words,
-            on_click=_set, args=(collection, ids, count),
-        )  # fmt: skip
+        with st.container(horizontal=True, vertical_alignment="bottom", key="access_row"):
+            words = names_box(
+                "Users and groups",
+                _NAMES,
+                offered,
+                "Choose or type",
+                "nobody: administrators alone.",
+                "stretch",
+            )
+            st.button(
+                f"Set for {count}", key="access_set", type="primary", disabled=not words,
+                on_click=_set, args=(collection, ids, count),
+            )  # fmt: skip
 
 
 def access_from_field(collection: Collection, documents: DocumentsOfVersion) -> None:

@@ -63,8 +63,14 @@ def banner(collection: Collection) -> None:
 def _view_as(collection: Collection) -> None:
     draw.text("View as", "rs-subhead")
     draw.text("See this app as somebody else does: a user, groups, or both.", "rs-quiet")
-    names_box("User and groups", _BOX, known_names(collection), "Nobody in particular", width=320)
-    st.button("View", key="view_as_do", type="primary", icon=":material/visibility:", on_click=_begin)
+    # Side by side: the list of names, which stays open, would lie on a button below.
+    with st.container(horizontal=True, vertical_alignment="bottom", key="view_as_row"):
+        names_box(
+            "User and groups", _BOX, known_names(collection), "Nobody in particular", width="stretch"
+        )
+        st.button(
+            "View", key="view_as_do", type="primary", icon=":material/visibility:", on_click=_begin
+        )
 
 
 def _begin() -> None:

@@ -17,7 +17,6 @@ from core.evaluation.permissions import ViewerRecall, recall_by_viewer
 from core.evaluation.results import ResultsCache
 from core.explanation import number, stage_title
 from core.pipeline import search
-from core.report.tables import chunk_label, item_label
 from core.report.two_viewers import Line, Listed, lines, listed, ranked_outside
 from core.trace import Trace
 from pages.ui import draw, evaluate_work, people, state
@@ -139,7 +138,7 @@ def _before_ranking(viewers: tuple[Viewer | None, Viewer | None], first: Trace, 
     )
     rows = [_row(one, second) for one in listed(first, second)]
     draw.table(
-        ("List", "Lines for one", "of these hidden from the other", "Lines for the other", "Best line that both have", "Score for one", "Score for the other"),
+        ("List", "Lines for one", "of these hidden from the other", "Lines for the other", "Best line that both have, in", "Score for one", "Score for the other"),
         rows,
         numeric=(1, 2, 3, 5, 6),
     )  # fmt: skip
@@ -149,8 +148,10 @@ def _row(one: Listed, second: Trace) -> tuple[str, ...]:
     if one.line is None or one.scores is None:
         line, scores = "none", ("–", "–")
     else:
-        named = item_label(one.line) if one.unit == "item" else chunk_label(second.corpus, one.line)
-        line, scores = named, (number(one.scores[0]), number(one.scores[1]))
+        corpus = second.corpus
+        item = one.line if one.unit == "item" else int(corpus.item_of[one.line])
+        line = corpus.item_titles[item] or corpus.item_names[item]
+        scores = (number(one.scores[0]), number(one.scores[1]))
     title = stage_title(f"items.{one.name}") if one.unit == "item" else stage_title(one.name)
     return (title, f"{one.ranked:,}", f"{one.hidden:,}", f"{one.second:,}", line, *scores)
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import streamlit as st
+from streamlit.runtime.secrets import Secrets
 from streamlit.testing.v1 import AppTest
 
 from core.access import Viewer, parse_access, parse_viewer
@@ -18,7 +22,7 @@ from core.collection import Collection, open_collection
 from core.corpus import build_corpus
 from core.evaluation import open_judgements
 from core.settings import SearchSettings, Settings
-from pages.ui import resources
+from pages.ui import evaluate_work, resources
 from tests.app.conftest import ROOT, add, columns_data, shown_text
 
 OpenPage = Callable[..., AppTest]
@@ -132,6 +136,24 @@ def test_each_provider_has_a_button(ask: Ask) -> None:
     test = ask(SEARCH, None, {"auth": {**shared, "work": provider, "school": provider}})
 
     assert [button.label for button in test.button] == ["Sign in with `work`", "Sign in with `school`"]
+
+
+def test_secrets_that_cannot_be_read_let_nobody_in(
+    divided: Collection, open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = tmp_path / "secrets.toml"
+    secrets.write_text('[auth]\nclient_secret = "a-secret')
+    monkeypatch.setattr(st, "secrets", Secrets())
+    before = st.get_option("secrets.files")
+    st.config._set_option("secrets.files", [str(secrets)], "a test")
+    try:
+        test = open_page(DOCUMENTS)
+    finally:
+        st.config._set_option("secrets.files", before, "a test")
+
+    assert "The app's secrets cannot be read, so nobody is let in" in shown_text(test)
+    assert "a-secret" not in everything(test)
+    assert not test.dataframe
 
 
 # Somebody signed in
@@ -274,7 +296,7 @@ def test_who_is_not_named_is_no_administrator(ask: Ask, listed: Any) -> None:
     test = ask(DOCUMENTS, claims(groups=["sales"]), AUTH | {"rankscope": {"administrators": listed}})
 
     assert not test.get("file_uploader")
-    assert "Who may see" not in everything(test)
+    assert "Who may see" not in test.dataframe[-1].value
 
 
 def test_where_nobody_is_named_the_page_says_how(ask: Ask) -> None:
@@ -416,6 +438,41 @@ def test_files_are_uploaded_for_whom_is_chosen(empty: Collection, open_page: Ope
     test.button(key="upload_add").click().run()
 
     assert [*empty.documents().access] == [frozenset({"group:board"})]
+
+
+def test_a_query_is_seen_as_two_viewers_side_by_side(divided: Collection) -> None:
+    documents = divided.documents()
+    store = open_judgements(divided)
+    store.judge("bearing grease", documents.ids[0], 0, 60, 1, documents)
+    store.judge("bearing grease", documents.ids[1], 0, 60, 1, documents)
+
+    def page() -> None:
+        from pages.ui import resources, state
+        from pages.ui.frame import frame
+        from pages.ui.searching import current_trace
+        from pages.ui.two_viewers import two_viewers
+
+        frame("search")
+        corpus = resources.seen(state.collection())
+        assert corpus is not None
+        two_viewers(current_trace(corpus, "bearing grease", state.search_settings()), corpus)
+
+    test = AppTest.from_function(page, default_timeout=60).run()
+    assert not test.exception
+    shown = shown_text(test)
+    assert "As somebody who sees everything" in shown
+    assert "3 of 3 documents, 4 of 4 chunks" in shown
+    assert "As group sales" in shown
+    assert "2 of 3 documents, 3 of 4 chunks" in shown
+    assert shown.count("only here: hidden from the other") == 1
+    assert shown.count(", 0 of hidden documents") == 2
+    test.button(key="two_viewers_measure").click().run()
+    work = evaluate_work.work_of(divided, "two viewers")
+    assert work is not None
+    work.wait(30)
+    rows = shown_text(test.run())
+    assert re.search(r"somebody who sees everything +3 +1\.000 +0\.0% +1\.000", rows)
+    assert re.search(r"group sales +2 +0\.500 +50\.0% +1\.000", rows)
 
 
 # What is searched
