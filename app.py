@@ -30,6 +30,7 @@ from pages.ui.rerank_offer import rerank_offer
 from pages.ui.searching import current_trace, indexes_of, signals_of
 from pages.ui.signals_tab import signals_tab
 from pages.ui.suggest import is_sample, suggestions
+from pages.ui.two_viewers import two_viewers
 from pages.ui.why import chunk_search, item_chunks, why
 
 
@@ -184,25 +185,23 @@ def _draw_trace(trace: Trace, corpus: Corpus) -> None:
             "items.",
             "warning",
         )
-    why_tab, flow_tab, signals, keep_tab = st.tabs(
-        ["Why is this here?", "Rank flow", "Signals", "Export this trace"],
-        key="below",
-        on_change="rerun",
-    )
-    if why_tab.open:
-        with why_tab:
-            if not chunk_search(trace):
-                _why_selected(trace, reader, marks, position, item)
-    if flow_tab.open:
-        with flow_tab:
-            _flow(trace, position)
-    if signals.open:
-        with signals:
-            chosen = item if position is None else int(corpus.item_of[position])
-            signals_tab(bench_of(state.collection(), corpus), trace, chosen)
-    if keep_tab.open:
-        with keep_tab:
-            keep_trace(trace)
+    tabs = {
+        "Why is this here?": partial(_why, trace, reader, marks, position, item),
+        "Rank flow": partial(_flow, trace, position),
+        "Signals": partial(_signals, trace, corpus, position, item),
+        "Two viewers": partial(two_viewers, trace, corpus),
+        "Export this trace": partial(keep_trace, trace),
+    }
+    if not (
+        people.may_manage() and any(one is not None for one in documents_of(state.collection()).access)
+    ):
+        del tabs["Two viewers"]
+    for tab, draw_tab in zip(
+        st.tabs(list(tabs), key="below", on_change="rerun"), tabs.values(), strict=True
+    ):
+        if tab.open:
+            with tab:
+                draw_tab()
     for note in corpus.notes:
         draw.text(note, "rs-quiet")
 
@@ -238,15 +237,20 @@ def _judge(chunk_id: str, grade: int | None, seen: Sequence[int | None]) -> None
         happened.did("up" if grade else "down", chunk_id)
 
 
-def _why_selected(
-    trace: Trace, reader: Reader, marks: Marks, position: int | None, item: int | None
-) -> None:
+def _why(trace: Trace, reader: Reader, marks: Marks, position: int | None, item: int | None) -> None:
+    if chunk_search(trace):
+        return
     if position is not None:
         why(trace, reader, marks, position)
     elif item is not None:
         item_chunks(trace, reader, item)
     else:
         draw.text("Or choose a card above to see its way through all stages.", "rs-quiet")
+
+
+def _signals(trace: Trace, corpus: Corpus, position: int | None, item: int | None) -> None:
+    chosen = item if position is None else int(corpus.item_of[position])
+    signals_tab(bench_of(state.collection(), corpus), trace, chosen)
 
 
 def _flow(trace: Trace, selected: int | None) -> None:

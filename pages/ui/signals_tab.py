@@ -89,7 +89,7 @@ def _row(row: dict[str, Any], signals: Sequence[str], ruled: bool, selected: int
     place = f"{row['rank']:,}" if row["rank"] else "hidden"
     was = row["fused"]
     moved = bool(row["rank"]) and was != row["rank"]
-    before = "no signal ranks it" if was is None else f"{was:,} without rules"
+    before = "no signal ranks it" if was is None else f"{was:,} before pins"
     under = f"<small>{escape(before)}</small>" if moved else ""
     cells = [f"<td>{item}</td>", f"<td>{place}{under}</td>"]
     cells += [_cell(row["signals"].get(name)) for name in signals]

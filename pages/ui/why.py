@@ -152,8 +152,15 @@ def item_chunks(trace: Trace, reader: Reader, item: int) -> None:
             "rs-why-sentence",
         )
     else:
-        draw.text(f"This item does not go on to stage two: {listed.note or 'others rank above it'}.")
+        draw.text(f"This item does not go on to stage two: {_why_not(trace, item)}.")
     _chunk_list(trace, chunks_of_item(trace.corpus, item), trace.query)
+
+
+def _why_not(trace: Trace, item: int) -> str:
+    listed, passing = trace.stage("items"), trace.record.passing
+    if passing is not None and not passing[item]:
+        return f"the filters keep it out ({trace.settings.filters})"
+    return listed.removed.get(item) or (not listed.on and listed.note) or "others rank above it"
 
 
 def _chunk_list(trace: Trace, positions: Sequence[int], words: str) -> None:

@@ -165,9 +165,7 @@ def test_recency_and_popularity_choose_among_the_fields_that_fit(
     assert tickets.settings().search.popularity_field == "customers"
     assert page.toggle(key="set_signals_popularity_on").value is True
     parts: list[dict[str, Any]] = columns_data(page)["columns"][0]["lines"][0]["parts"]
-    assert "Popularity" in [one["title"] for one in parts] or "popularity" in [
-        one["title"] for one in parts
-    ]
+    assert [one["title"] for one in parts] == ["lexical", "semantic", "popularity"]
 
 
 def test_signals_of_events_have_controls_before_the_first_query(

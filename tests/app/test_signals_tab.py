@@ -67,6 +67,22 @@ def test_the_card_of_an_item_says_what_rules_did(ruled: Collection, open_page: O
     assert items[0]["said"] == ["rule Lamps first: pin at 1"]
 
 
+def test_an_item_that_is_kept_out_says_by_what(ruled: Collection, open_page: Open) -> None:
+    for document, settings, told in (
+        (1, {}, "does not go on to stage two: rule No <b>fans</b> hides it."),
+        (
+            0,
+            {"filters": "file = fans.md, lamps.md"},
+            "the filters keep it out (file = fans.md, lamps.md).",
+        ),
+        (0, {"items": "1"}, "does not go on to stage two: others rank above it."),
+    ):
+        page = open_page(q="bearing grease", **settings)
+        page.session_state["rs_selected"] = ruled.documents().ids[document]
+        page.run()
+        assert told in shown_text(page)
+
+
 def test_without_each_part_says_what_it_moves(machines: Collection, open_page: Open) -> None:
     told = shown_text(opened(open_page, q="bearing grease"))
     rows = told.split("This query without each part", 1)[1]
@@ -276,3 +292,17 @@ def test_a_changed_kind_is_kept_or_left_to_the_values_again(
     session["k"] = {"edited_rows": {1: {"Kind": "as its values are"}}}
     fields_tab._changed(machines, ["file", "type"], "k")
     assert machines.field_kinds() == {}
+
+
+def test_two_viewers_stand_beside_where_not_everybody_sees_all(
+    machines: Collection, open_page: Open
+) -> None:
+    page = open_page(q="bearing grease")
+    assert "Two viewers" not in [tab.label for tab in page.tabs]
+    machines.set_access([machines.documents().ids[1]], frozenset({"group:sales"}))
+    page = open_page(q="bearing grease")
+    assert [tab.label for tab in page.tabs][2:4] == ["Signals", "Two viewers"]
+    page.session_state["below"] = "Two viewers"
+    page.run()
+    assert not page.exception
+    assert "As group sales" in shown_text(page)
