@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from core.behaviour.events import BehaviourError, Event, checked
@@ -178,7 +179,7 @@ def _matched(events: Sequence[Event], documents: Documents, problems: list[str])
         ]
         more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
         problems.append(
-            f"{len(strays)} events are kept apart, as no one document has the id, file name or title: "
+            f"events kept apart: {len(strays):,}; no one document has the id, file name or title "
             f"{', '.join(listed)}{more}"
         )
     problems += _assumed([*found, *strays])
@@ -192,16 +193,13 @@ def _assumed(events: Sequence[Event]) -> Iterator[str]:
             "the log does not say what was shown: of each query, all that was ever clicked is taken to have "
             "been shown to all who asked it, at the rank it was clicked at"
         )
-    for missing, said in (
-        (
-            sum(not one.user for one in events),
-            "name no user: each of their sessions counts as one person",
-        ),
-        (sum(not one.rank for one in events), "have no rank: a click counts, not clicking says nothing"),
-        (sum(not one.at for one in events), "have no time: they do not fade"),
+    for what, value_of, said in (
+        ("a user", attrgetter("user"), "each of their sessions counts as one person"),
+        ("a rank", attrgetter("rank"), "a click counts, not clicking says nothing"),
+        ("a time", attrgetter("at"), "they do not fade"),
     ):
-        if missing:
-            yield f"{missing} events {said}"
+        if missing := sum(not value_of(one) for one in events):
+            yield f"events without {what}: {missing:,}; {said}"
 
 
 def _decoded(name: str, data: bytes) -> str:
@@ -328,7 +326,7 @@ def _ubi(objects: Sequence[tuple[str, dict[str, Any]]], problems: list[str]) -> 
         yield from _event(where, facts, problems)
     if unknown:
         listed = ", ".join(f"{name[:40]} ({times})" for name, times in unknown.most_common(_NAMED))
-        problems.append(f"{unknown.total()} events are no results shown, opened or judged: {listed}")
+        problems.append(f"events that are no result shown, opened or judged are left out: {listed}")
 
 
 def _common(one: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, str]:

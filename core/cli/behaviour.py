@@ -52,17 +52,17 @@ def behaviour(
             for problem in added.problems:
                 typer.echo(f"note: {problem}", err=True)
             typer.echo(
-                f"{added.new} events imported, {added.same} were here, {added.strays} kept apart",
+                f"imported: {added.new:,} new, {added.same:,} here already, {added.strays:,} kept apart",
                 err=True,
             )
         if erase is not None:
-            typer.echo(f"{kept.erase(erase)} events of {erase!r} erased", err=True)
+            typer.echo(f"erased of {erase!r}: {kept.erase(erase):,}", err=True)
         if export:
             events = [*kept.events(), *kept.strays()]
             table = export.suffix.lower() not in (".json", ".jsonl")
             text = to_csv(events, store.documents()) if table else to_ubi(events)
             export.write_text(text, encoding="utf-8", newline="")
-            typer.echo(f"{len(events)} events written to {export}", err=True)
+            typer.echo(f"written to {export}: {len(events):,}", err=True)
         events, users = kept.events(), kept.users()
         kinds = Counter(one.kind for one in events)
         facts = {
@@ -74,12 +74,14 @@ def behaviour(
             "apart": len(kept.strays()),
             "users": users,
         }
-    listed = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common()) or "none"
+    listed = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
     lines = [
         f"recording: {'on' if facts['recording'] else 'off'}",
-        f"events: {listed}; {facts['queries']} queries, {facts['documents']} documents",
+        f"events: {listed}; queries: {facts['queries']:,}; documents: {facts['documents']:,}"
+        if listed
+        else "events: none",
     ]
     if facts["apart"]:
-        lines.append(f"kept apart, as their document is not here: {facts['apart']}")
-    lines += [f"{user or 'nobody named'}: {count} events" for user, count in users.items()]
+        lines.append(f"kept apart, as their document is not here: {facts['apart']:,}")
+    lines += [f"{user or 'nobody named'}: {count:,}" for user, count in users.items()]
     show(facts, as_json, "\n".join(lines))

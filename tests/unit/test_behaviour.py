@@ -17,14 +17,11 @@ from core.behaviour.events import BehaviourError, Event, in_utc
 from core.behaviour.forms import Log, read_log, to_csv, to_ubi
 from core.behaviour.store import Behaviour
 from core.cli import app
-from core.cli import behaviour as _command  # registers itself
 from core.collection import Collection
 from core.documents import Documents, ListedDocuments
 from core.errors import CollectionError
 from core.loading import LoadOptions, load
 from core.types import Document
-
-assert _command
 
 DOCUMENTS = ListedDocuments(
     [
@@ -198,8 +195,8 @@ def test_what_a_row_lacks_is_named_by_its_line_and_the_rest_is_read() -> None:
     ]
     assert "the rank is 'first'" in log.problems[0]
     assert log.problems[4:] == (
-        "1 events name no user: each of their sessions counts as one person",
-        "1 events have no time: they do not fade",
+        "events without a user: 1; each of their sessions counts as one person",
+        "events without a time: 1; they do not fade",
     )
 
 
@@ -245,7 +242,9 @@ def test_ubi_queries_give_what_was_shown_and_events_their_rank_in_it() -> None:
         DOCUMENTS,
     )
     assert log.events == tuple(EVENTS[:3])
-    assert log.problems == ("1 events are no results shown, opened or judged: product_hover (1)",)
+    assert log.problems == (
+        "events that are no result shown, opened or judged are left out: product_hover (1)",
+    )
 
 
 def test_flat_ubi_events_and_positions_that_begin_at_0() -> None:
@@ -321,16 +320,16 @@ def test_the_command_imports_once_exports_erases_and_says_what_there_is(
         assert result.exit_code == 0, (result.output, result.exception)
         return result.stdout, result.stderr
 
-    assert run() == ("recording: off\nevents: none; 0 queries, 0 documents\n", "")
-    assert "1 events imported, 0 were here, 1 kept apart" in run("--import", str(log))[1]
+    assert run() == ("recording: off\nevents: none\n", "")
+    assert "imported: 1 new, 0 here already, 1 kept apart" in run("--import", str(log))[1]
     out, err = run("--import", str(log), "--on")
-    assert "0 events imported, 1 were here, 0 kept apart" in err
+    assert "imported: 0 new, 1 here already, 0 kept apart" in err
     assert out.splitlines() == [
         "recording: on",
-        "events: 1 open; 1 queries, 1 documents",
+        "events: 1 open; queries: 1; documents: 1",
         "kept apart, as their document is not here: 1",
-        "ann: 1 events",
-        "bob: 1 events",
+        "ann: 1",
+        "bob: 1",
     ]
     for name in ("out.csv", "out.jsonl"):
         run("--export", str(tmp_path / name))
@@ -339,7 +338,7 @@ def test_the_command_imports_once_exports_erases_and_says_what_there_is(
             tuple(Behaviour(collection).events()),
             tuple(Behaviour(collection).strays()),
         )
-    assert "1 events of 'ann' erased" in run("--erase", "ann")[1]
+    assert "erased of 'ann': 1" in run("--erase", "ann")[1]
     assert json.loads(run("--json")[0]) == {
         "recording": True,
         "events": 0,
