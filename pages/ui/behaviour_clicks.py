@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.behaviour.clicks import ETA, HALF_LIFE, PEOPLE, SIMILAR, Evidence
+from core.behaviour.clicks import ETA, HALF_LIFE, PEOPLE, QUANTILE, SIMILAR, Evidence
 from core.corpus import Corpus
 from core.pipeline.further import click_signal
 from core.report.tables import item_label
@@ -35,8 +35,8 @@ def clicks_for(corpus: Corpus) -> None:
     draw.text(
         f"People, each counted once for a query and an item. Usual here: clicks to expect at the ranks it had. At "
         f"least: its click rate once examined, position-corrected (examination falls as rank^−{ETA:g} where the log does "
-        f"not say otherwise), with 95 % certainty; it ranks when that is above the average, and {PEOPLE} people clicked. "
-        f"Queries count as similar from a cosine of {SIMILAR:g}; after {HALF_LIFE:g} days an event counts half.",
+        f"not say otherwise), with {1 - QUANTILE:.0%} certainty; it ranks when that is above the average, and {PEOPLE} people clicked. "
+        f"Queries count as similar from a similarity of {SIMILAR:g}, where unrelated ones have 0; after {HALF_LIFE:g} days an event counts half.",
         "rs-quiet",
     )
 
