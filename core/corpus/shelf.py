@@ -141,7 +141,8 @@ class IndexShelf:
     def _make_bm25(self, name: str, progress: Progress | None) -> BM25Index:
         if self._whole:
             rows = self._whole.chunks if name == "bm25" else self._whole.items
-            return self._whole.shelf._terms(name, progress).chosen(np.flatnonzero(rows))
+            told = progress and _scaled(progress, int(rows.sum()))
+            return self._whole.shelf._terms(name, told).chosen(np.flatnonzero(rows))
         source = self._source
         size = len(source) if name == "bm25" else len(source.item_ids)
         analyzer = source.settings.analyzer
@@ -210,6 +211,11 @@ class IndexShelf:
 def not_kept(error: OSError) -> str:
     """The note that files could not be written."""
     return f"index files cannot be kept ({error}): they are made again next time"
+
+
+def _scaled(progress: Progress, seen: int) -> Progress:
+    """Tells of work on the whole as of work on the part: how much is hidden is not to be told either."""
+    return lambda done, total: progress(seen * done // total, seen)
 
 
 def _fill(

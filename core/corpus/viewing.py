@@ -29,17 +29,22 @@ class _Seen:
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
-        self._views: OrderedDict[tuple[Viewer, int], tuple[FirstStage, Corpus]] = OrderedDict()
+        self._first_stage: FirstStage | None = None
+        self._views: OrderedDict[Viewer, Corpus] = OrderedDict()
 
     def by(self, viewer: Viewer, first_stage: FirstStage) -> Corpus:
-        key = viewer, id(first_stage)  # it is kept here, so that no other comes to have this id
-        if key not in self._views:
-            made = self.corpus._dressed(first_stage.of_items(self.corpus.item_ids), viewer)
-            self._views[key] = first_stage, made
-        self._views.move_to_end(key)
+        if first_stage is not self._first_stage:
+            # Each click makes a new one, with all events in it: views of earlier ones would hold them all.
+            self._first_stage = first_stage
+            self._views.clear()
+        if viewer not in self._views:
+            self._views[viewer] = self.corpus._dressed(
+                first_stage.of_items(self.corpus.item_ids), viewer
+            )
+        self._views.move_to_end(viewer)
         if len(self._views) > _VIEWERS:
             self._views.popitem(last=False)
-        return self._views[key][1]
+        return self._views[viewer]
 
 
 class Views:

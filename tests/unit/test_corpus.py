@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -661,6 +663,23 @@ class TestViewers:
         again = whole.with_first_stage(FirstStage(kinds={"year": "date"})).for_viewer(self.ANN)
         assert again.matrix is one.matrix
         assert again.fingerprint != one.fingerprint
+
+    def test_of_a_first_stage_that_is_over_nothing_is_kept(self) -> None:
+        whole = self.limited("nobody")
+        earlier = FirstStage(events=(Event("pump", "d0", "open", 1, ""),))
+        gone = ref(whole.with_first_stage(earlier).for_viewer(self.ANN))
+        whole.for_viewer(self.ANN)
+        gc.collect()
+        assert gone() is None
+
+    def test_progress_does_not_tell_how_much_is_hidden(self) -> None:
+        heard: list[tuple[int, int]] = []
+        seen = self.limited("nobody", "nobody").for_viewer(self.ANN)
+        seen.indexes(SEARCH, lambda done, total: heard.append((done, total)))
+        seen.item_index(SEARCH, lambda done, total: heard.append((done, total)))
+        assert heard
+        assert {total for _, total in heard} == {len(seen), len(seen.item_ids)}
+        assert all(done <= total for done, total in heard)
 
     def test_the_last_four_slices_are_kept(self) -> None:
         whole = self.limited("a", "b", "c", "d", "e")
