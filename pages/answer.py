@@ -11,7 +11,7 @@ from core.collection import Collection, DocumentsOfVersion
 from core.corpus import Corpus
 from core.errors import RankscopeError
 from core.llm import missing_key
-from pages.ui import draw, resources, state
+from pages.ui import draw, people, resources, state
 from pages.ui.answer_controls import answer_controls, model, most
 from pages.ui.answer_offer import offers
 from pages.ui.answer_shown import earlier, shown
@@ -101,16 +101,14 @@ def _from_passages(corpus: Corpus | None, question: str) -> Inquiry | None:
 def _from_all(collection: Collection, question: str) -> Inquiry | None:
     """The whole base, for the question; None where it is too large to be sent."""
     documents = documents_of(collection)
-    found = _whole_base(str(collection.folder), documents.version, documents.ids, documents)
+    found = _whole_base(str(collection.folder), documents.version, people.whom(), documents)
     if found is None:
         return None
     return Inquiry(question, "base", model(), found.sources, found.texts)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _whole_base(
-    folder: str, version: int, ids: tuple[str, ...], _documents: DocumentsOfVersion
-) -> Inquiry | None:
+def _whole_base(folder: str, version: int, whom: str, _documents: DocumentsOfVersion) -> Inquiry | None:
     """All documents that are shown here, read once for each version of the collection."""
     return from_documents("", _documents) if may_fit(_documents.lengths) else None
 

@@ -20,7 +20,7 @@ from core.protocols import Embedder
 from core.settings import ChunkSettings, IndexSettings
 from core.types import Document
 from core.vectors_cache import shared_cache
-from pages.ui import draw, state
+from pages.ui import draw, people, state
 from pages.ui.chunk_controls import chunk_controls
 from pages.ui.chunk_work import Cut, Cutting, Survey, cut, known_cut, survey, too_many
 from pages.ui.document_view import Label, draw_document, view_data
@@ -426,6 +426,8 @@ def _plan(plan: Survey, draft: IndexSettings, embedder: Embedder) -> None:
     st.markdown(
         f"**{counted(plan.sizes.count, 'chunk')}** of {counted(plan.sizes.documents, 'document')}. {cost}"
     )
+    if not people.may_manage():
+        return
     same = draft == state.index_settings()
     st.button(
         "Index with these settings", key="chunk_index", type="primary",

@@ -36,10 +36,7 @@ def index_bar(collection: Collection) -> Callable[[], None] | None:
     vectors that are finished; only Stop ends it.
     """
     if not people.may_manage():
-        if documents_of(collection) and resources.seen(collection) is None:
-            draw.notice(
-                "Not indexed yet, so that nothing is found: whoever manages it has to.", "warning"
-            )
+        _for_viewers(collection)
         return None
     order = resources.order(collection)
     # Two places: while one is filled the other is emptied, which takes its widgets off the page at once.
@@ -90,6 +87,14 @@ def _run(place: DeltaGenerator, collection: Collection, order: resources.Order) 
     done = f"Indexed: {counted(len(made), 'chunk')} of {counted(len(made.item_ids), 'document')}."
     st.session_state[_SAID] = (done, "info")
     st.rerun()
+
+
+def _for_viewers(collection: Collection) -> None:
+    documents, served = documents_of(collection), resources.seen(collection)
+    missing = set(documents.ids).difference(served.item_ids if served is not None else ())
+    if missing:
+        told = f"{counted(len(missing), 'document')} not indexed yet: search does not find them"
+        draw.notice(f"{told}, until an administrator has them indexed.", "warning")
 
 
 def _show(collection: Collection) -> None:

@@ -15,7 +15,7 @@ from core.report.marks import Marks, first_piece, told
 from core.trace import Trace
 from pages.ui import people, state
 from pages.ui.judged_text import judged_text
-from pages.ui.listing import documents_of, judgements_of
+from pages.ui.listing import all_documents, judgements_of
 from pages.ui.plain import counted
 
 _GOLDEN = "golden"  # ?golden=ID: a judged query opened from the Evaluate page
@@ -128,7 +128,7 @@ def evidence_box(trace: Trace, marks: Marks, position: int) -> None:
 def _change(change: Callable[[JudgementStore, DocumentsOfVersion], object]) -> None:
     collection = state.collection()
     try:
-        change(open_judgements(collection), documents_of(collection))
+        change(open_judgements(collection), all_documents(collection))
     except RankscopeError as error:
         st.session_state[_TROUBLE] = f"Not kept: {error}"
 

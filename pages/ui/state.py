@@ -226,8 +226,9 @@ def first_time(what: str) -> bool:
 def trace() -> Trace | None:
     """The trace on show; none of what another viewer saw in this window."""
     found: Trace | None = st.session_state.get("rs_trace")
+    seen_here = False
     try:
-        seen_here = getattr(found.corpus, "viewer", None) == people.viewer() if found else False
+        seen_here = found is not None and getattr(found.corpus, "viewer", None) == people.viewer()
     except people.NotSignedIn:
         st.rerun()  # a part of the page drawn by itself: the whole page asks to sign in
     return found if seen_here else None

@@ -18,9 +18,12 @@ from streamlit.testing.v1 import AppTest
 from core.access import Viewer, parse_access, parse_viewer
 from core.answering import AnswerStore
 from core.answering.inquiry import Inquiry, Source
+from core.behaviour.events import Event
+from core.behaviour.store import Behaviour
 from core.collection import Collection, open_collection
 from core.corpus import build_corpus
 from core.evaluation import open_judgements
+from core.pipeline import search
 from core.settings import SearchSettings, Settings
 from pages.ui import evaluate_work, resources
 from tests.app.conftest import ROOT, add, columns_data, shown_text
@@ -234,6 +237,16 @@ def test_a_viewer_changes_nothing(ask: Ask, divided: Collection) -> None:
     assert divided.settings() == before
     for page in ("pages/context.py", "pages/signals.py"):
         assert "For administrators" in shown_text(ask(page, claims()))
+
+
+def test_what_is_not_indexed_yet_is_told_to_those_who_may_see_it(ask: Ask, divided: Collection) -> None:
+    add(divided, "valves.md", "# Valves\n\nA valve sticks.\n")
+    divided.set_access(divided.documents().ids[3:], parse_access("anna@example.org"))
+    told = "1 document not indexed yet: search does not find them"
+
+    assert told in shown_text(ask(SEARCH, claims()))
+    assert "not indexed" not in shown_text(ask(SEARCH, claims("bert@example.org")))
+    assert "1 file not yet indexed" in shown_text(ask(SEARCH, claims("root@example.org")))
 
 
 def test_nothing_that_may_be_seen_looks_like_an_empty_collection(ask: Ask, divided: Collection) -> None:
@@ -490,6 +503,23 @@ def test_rules_and_events_of_now_are_searched_with(machines: Collection) -> None
     assert after.matrix is before.matrix
     assert [rule.name for rule in after.first_stage.rules.rules] == ["no fans"]
     assert resources.corpus(machines) is after
+
+
+def test_what_is_done_with_results_counts_from_the_next_query_on(machines: Collection) -> None:
+    before = resources.seen(machines)
+    assert before is not None
+    shown = search(before, "bearing")
+    behaviour = Behaviour(machines)
+    behaviour.switch(True)
+    behaviour.record([Event("bearing", before.item_ids[0], "open", 1, "2026-01-01T00:00:00Z", "a")])
+
+    assert resources.seen(machines, shown) is before
+    after = resources.seen(machines)
+    assert after is not None
+    assert len(after.first_stage.events) == 1
+    # A rule is another matter: it holds at once.
+    machines.save_rules('[[rule]]\nname = "no fans"\ndocuments = ["fans.md"]\nhide = true\n')
+    assert resources.seen(machines, shown) is not before
 
 
 def test_a_viewers_corpus_follows_who_may_see_what(divided: Collection) -> None:
