@@ -86,7 +86,12 @@ def written_access(access: Access) -> str:
     """What `parse_access` reads back."""
     if access is None:
         return EVERYONE
-    return ", ".join(map(_quoted, sorted(access))) or NOBODY
+    return ", ".join(map(quoted, sorted(access))) or NOBODY
+
+
+def quoted(name: str) -> str:
+    """A name as it stands among others in what `parse_access` reads: one that holds a comma stays one."""
+    return '"' + name.replace('"', '""') + '"' if re.search(r'[,;"\n]', name) else name
 
 
 def visible(access: Iterable[Access], viewer: Viewer | None) -> list[int]:
@@ -99,10 +104,6 @@ def visible(access: Iterable[Access], viewer: Viewer | None) -> list[int]:
 
 def _words(text: str) -> list[str]:
     return list(filter(None, (_even(_unquoted(word.strip())) for word in _WORD.findall(text))))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"' if re.search(r'[,;"]', name) else name
 
 
 def _unquoted(word: str) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from core.access import Access, AccessError, Viewer, parse_access, visible
+from core.access import Access, AccessError, Viewer, parse_access, quoted, visible
 from core.database import change_tables, clear_errors, connect, make_tables, transaction
 from core.documents import document_digest, metadata_of, restored, structure_of
 from core.errors import CollectionError, SettingsError
@@ -338,7 +338,8 @@ class Collection:
         return len(wanted)
 
     def set_access_from_field(self, field: str) -> tuple[int, list[str]]:
-        """Let each document be seen by those whom its metadata field names, as `parse_access` reads it.
+        """Let each document be seen by those whom its metadata field names, as `parse_access` reads it; an
+        entry of a list is one of them, whatever signs it holds.
 
         How many were set, and why others stay as they are.
         """
@@ -351,7 +352,7 @@ class Collection:
             problems = []
             for identity, name, title, metadata in rows:
                 value = json.loads(metadata).get(field, "")
-                written = "; ".join(value) if isinstance(value, list) else value
+                written = ", ".join(map(quoted, value)) if isinstance(value, list) else value
                 if not isinstance(written, str):
                     problems.append(f"{title or name}: {field} is {value!r}; users and groups are words")
                 elif not written.strip():
