@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,6 @@ from core.passages import Passage
 from core.settings import SearchSettings
 from core.types import Chunk, Document
 
-T = TypeVar("T")
 Unit = Literal["item", "chunk", "passage"]
 Kind = Literal["search", "signal", "project", "fuse", "rule", "rerank", "merge"]
 
@@ -170,17 +169,6 @@ class Ruled:
     said: Mapping[int, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     fired: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-    def among(self, passing: NDArray[np.bool_] | None) -> Ruled:
-        """Of the items marked in `passing` (n_items,) only; of all where it is None."""
-        if passing is None:
-            return self
-
-        def kept(part: Mapping[int, T]) -> Mapping[int, T]:
-            return MappingProxyType({item: one for item, one in part.items() if passing[item]})
-
-        touched = kept(self.boosts), kept(self.pins), kept(self.hidden), kept(self.said)
-        return Ruled(*touched, self.fired, self.notes)
 
 
 NO_RULES = Ruled()

@@ -198,15 +198,15 @@ class _Asking:
         if not len(rules):
             return NO_RULES
         with self._timing("items.rules"):
-            ruled = rules.ruled(
+            return rules.ruled(
                 self.query,
                 corpus.viewer,
                 corpus.first_stage.today,
                 corpus.fields,
                 corpus.item_ids,
                 corpus.item_names,
+                self.passing,
             )
-        return ruled.among(self.passing)
 
     def _signals(self, vector: Ranking) -> dict[str, Ranking]:
         """Every signal's ranking of the items that pass, uncut. One that fails costs its own list only."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from core.pipeline.items import RULES
 from core.protocols import Progress
 from core.rules import Rule, Rules
 from core.settings import SearchSettings
-from core.trace import Ruled, Trace
+from core.trace import Trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,7 @@ def preview(
     desk = _Desk(corpus, rules, settings, viewer)
     trace = desk.search(query, rules)
     without = desk.without(trace)
-    ruled = desk.ruled(query, rules)
+    ruled = trace.record.ruled
     before, after = _item_ranks(without), _item_ranks(trace)
     rows = [
         Moved(item, before.get(item, 0), after.get(item, 0), said) for item, said in ruled.said.items()
@@ -193,16 +194,21 @@ class _Desk:
 
     def alone(self, trace: Trace, rule: Rule) -> Trace:
         """The trace with one rule only."""
-        only = Rules((rule,))
-        recorded = replace(trace.record, ruled=self.ruled(trace.query, only))
-        try:
-            return replay(replace(trace, record=recorded), self.on)
-        except NeedsSearch:
-            return self.search(trace.query, only)
-
-    def ruled(self, query: str, rules: Rules) -> Ruled:
-        seen = self.corpus
-        return rules.ruled(query, self.viewer, self.today, seen.fields, seen.item_ids, seen.item_names)
+        only, seen, record = Rules((rule,)), self.corpus, trace.record
+        ruled = only.ruled(
+            trace.query,
+            self.viewer,
+            self.today,
+            seen.fields,
+            seen.item_ids,
+            seen.item_names,
+            record.passing,
+        )
+        # Where not all is scored, what was hidden decided which items were.
+        if record.covered is None or ruled.hidden.keys() == record.ruled.hidden.keys():
+            with suppress(NeedsSearch):
+                return replay(replace(trace, record=replace(record, ruled=ruled)), self.on)
+        return self.search(trace.query, only)
 
     def about(self, rule: Rule) -> NDArray[np.int64] | None:
         seen = self.corpus

@@ -88,13 +88,15 @@ class Rules:
         fields: Fields,
         ids: Sequence[str],
         names: Sequence[str],
+        passing: NDArray[np.bool_] | None = None,
     ) -> Ruled:
-        """What the rules make of a query's items; `core.rules.settling` says how conflicts end."""
+        """What the rules make of a query's items, of those marked in `passing` (n_items,) where it is given;
+        `core.rules.settling` says how conflicts end."""
         fired = self.fired(query, viewer, today)
         reaches = [self.about(rule, fields, ids, names) for rule in fired]
         return settled(
             [(rule, at) for rule, (at, _) in zip(fired, reaches, strict=True) if at is not None],
-            len(ids),
+            range(len(ids)) if passing is None else np.flatnonzero(passing).tolist(),
             [note for _, note in reaches if note],
         )
 

@@ -21,20 +21,22 @@ About = Sequence[tuple[Rule, NDArray[np.int64]]]
 _Listed = list[tuple[Rule, list[int]]]
 
 
-def settled(fired: About, n_items: int, notes: Sequence[str] = ()) -> Ruled:
-    """The outcome of rules, in their order, each with the positions of the items it is about."""
-    listed = [(rule, at.tolist()) for rule, at in fired]
+def settled(fired: About, items: Sequence[int], notes: Sequence[str] = ()) -> Ruled:
+    """The outcome of rules, in their order, each with the positions of the items it is about, for the `items`
+    that are ranked: others keep no rank from them."""
+    ranked = frozenset(items)
+    listed = [(rule, [item for item in at.tolist() if item in ranked]) for rule, at in fired]
     told = [*notes]
     said: dict[int, list[str]] = {}
 
     hidden: dict[int, str] = {}
     for rule, at in listed:
         if rule.action in ("hide", "only"):
-            reason, taken = _taken_out(rule, at, n_items)
+            reason, taken = _taken_out(rule, at, items)
             for item in taken:
                 hidden.setdefault(item, reason)
                 said.setdefault(item, []).append(reason)
-    if n_items and len(hidden) == n_items:
+    if items and len(hidden) == len(items):
         told.append(f"no item is left: {'; '.join(dict.fromkeys(hidden.values()))}")
 
     left: _Listed = []
@@ -85,12 +87,12 @@ def does(rule: Rule) -> str:
     return f"{rule.action} {rule.value:g}" if rule.action in ("boost", "bury") else rule.action
 
 
-def _taken_out(rule: Rule, at: list[int], n_items: int) -> tuple[str, list[int]]:
+def _taken_out(rule: Rule, at: list[int], items: Sequence[int]) -> tuple[str, list[int]]:
     if rule.action == "hide":
         return f"rule {rule.name} hides it", at
     parts = (str(rule.items), "the documents it names" if rule.documents else "")
     kept = set(at)
-    left = [item for item in range(n_items) if item not in kept]
+    left = [item for item in items if item not in kept]
     return f"rule {rule.name} keeps only {' among '.join(filter(None, parts))}", left
 
 

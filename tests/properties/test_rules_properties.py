@@ -107,7 +107,7 @@ def test_every_conflict_ends(rules: Rules, data: st.DataObject) -> None:
         (rule, np.array(data.draw(st.lists(st.integers(0, n - 1), unique=True)), dtype=np.int64))
         for rule in rules.rules
     ]
-    found = settled(about, n)
+    found = settled(about, range(n))
     assert len(set(found.pins.values())) == len(found.pins)
     assert all(rank >= 1 for rank in found.pins.values())
     hides = {item for rule, at in about if rule.action == "hide" for item in at.tolist()}

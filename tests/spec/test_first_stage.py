@@ -229,6 +229,15 @@ def test_filters_come_before_all_else() -> None:
     assert "of all items that pass the filters are searched" in one_stage.stage("items").note
 
 
+def test_rules_settle_among_what_passes_the_filters() -> None:
+    kept = SETTINGS.replace(filters="group = even")
+    trace = under(rule("first", '["d3", "d4"]', "pin = 1"), kept)
+    assert items(trace) == ["d4", "d0", "d2"]  # d3, which has the rank without filters, does not take it
+    nothing = under(rule("out", '["d0", "d2", "d4"]', "hide = true"), kept)
+    assert items(nothing) == []
+    assert "no item is left: rule out hides it" in nothing.notes
+
+
 def test_a_filter_that_nothing_passes_gives_an_empty_trace_that_says_so() -> None:
     trace = under(BOOST, SETTINGS.replace(filters="group = prime"))
     assert trace.passages == ()

@@ -344,7 +344,7 @@ def test_access_from_a_field_of_the_documents() -> None:
     made = create("field")
     rows = [
         '{"text": "a", "readers": "finance, anna@x.org"}',
-        '{"text": "b", "readers": ["group:sales", "bo@x.org"]}',
+        '{"text": "b", "readers": ["group:sales, north", "bo@x.org"]}',
         '{"text": "c"}',
         '{"text": "d", "readers": "team:red"}',
         '{"text": "e", "readers": 7}',
@@ -356,7 +356,7 @@ def test_access_from_a_field_of_the_documents() -> None:
     assert count == 3
     assert [access and sorted(access) for access in made.documents().access] == [
         ["group:finance", "user:anna@x.org"],
-        ["group:sales", "user:bo@x.org"],
+        ["group:sales, north", "user:bo@x.org"],
         frozenset(),
         frozenset(),
         frozenset(),

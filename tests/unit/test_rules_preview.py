@@ -111,6 +111,15 @@ def test_what_lifts_golden_evidence_is_told_too(corpus: Corpus) -> None:
     assert found.with_rules > found.without
 
 
+def test_what_the_filters_keep_out_no_rule_alone_brings_in(corpus: Corpus) -> None:
+    rules = Rules.from_toml(rule("top", "pin = 1", "pump") + rule("out", "hide = true", "gasket"))
+    settings = SETTINGS.replace(filters="place >= 1", items=1)
+    found = preview_judged(corpus, rules, [golden("valve")], settings)
+    top, _ = found.effects
+    assert (len(top.queries), top.lost, top.lifted) == (1, (), ())
+    assert [row.item for row in preview(corpus, rules, "the valve", settings).moved] == [5]
+
+
 def test_rules_for_groups_are_tried_as_somebody_of_the_group(corpus: Corpus) -> None:
     rules = Rules.from_toml(rule("ours", "hide = true", "valve", 'groups = ["sales"]'))
     alone = preview_judged(corpus, rules, QUERIES, SETTINGS)
