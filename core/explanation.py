@@ -9,7 +9,7 @@ from typing import Any
 
 from core.passages import Passage
 from core.settings import SearchSettings
-from core.trace import Stage, Trace
+from core.trace import NO_RULES, Ruled, Stage, Trace
 
 STAGE_TITLES = {
     "items": "Items",
@@ -225,6 +225,12 @@ def _arithmetic(trace: Trace, stage: Stage, row: int) -> str:
     return f"{' + '.join(formulas)} = {' + '.join(values)} = {total}"
 
 
+def acted(trace: Trace) -> Ruled:
+    """What rules did to the items; nothing where they are off, or items are not ranked."""
+    acts = any(stage.name == "items.rules" and stage.on for stage in trace.stages)
+    return trace.record.ruled if acts else NO_RULES
+
+
 def told(trace: Trace, signal: str, item: int) -> str:
     """What a signal says of an item that it ranks, or rules of one that they touch; blank where it says nothing."""
     if signal == "rules":
@@ -307,9 +313,8 @@ def _sentence(
     told = " and ".join(places) if places else "No index is on"
     items = by_name["items"]
     told += f"; its item is {items.rank} of {items.count}" if items.on and items.rank else ""
-    if items.rank and by_name.get("items.rules"):
-        item = int(trace.corpus.item_of[position])
-        said = trace.record.ruled.said.get(item, ()) if by_name["items.rules"].on else ()
+    if items.rank:
+        said = acted(trace).said.get(int(trace.corpus.item_of[position]), ())
         told += f" ({'; '.join(said)})" if said else ""
     if passage is not None:
         where = f"so it is in passage {rank}"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from html import escape
 from math import log10
 
-from core.explanation import stage_title
+from core.explanation import acted, stage_title
 from core.report.plots import Figure
 from core.report.tables import chunk_hue, chunk_label, flow_rows, flow_stages, item_label
-from core.trace import NO_HITS, NO_RULES, Ranking, Ruled, Trace
+from core.trace import NO_HITS, Ranking, Ruled, Trace
 
 _TOUCHED = 20  # items drawn because a rule touched them
 
@@ -54,7 +54,7 @@ def item_flow(trace: Trace, top: int = 8, selected: int | None = None) -> Figure
     hide (✕), and the selected one. One that does not go on ends in a cross; the ranks of a hidden one are
     those that signals gave it."""
     stages = [one for one in trace.stages if one.unit == "item" and one.on and one.name != "items.rules"]
-    ruled = trace.record.ruled if _rules_act(trace) else NO_RULES
+    ruled = acted(trace)
     found = dict.fromkeys(at for one in stages for at in one.ranking.head(top).positions.tolist())
     found.update(
         dict.fromkeys([*list(ruled.said)[:_TOUCHED], *([] if selected is None else [selected])])
@@ -72,10 +72,6 @@ def item_flow(trace: Trace, top: int = 8, selected: int | None = None) -> Figure
 def _rank_at(trace: Trace, name: str, ranking: Ranking, item: int, ruled: Ruled) -> int | None:
     recorded = trace.record.signals.get(name.removeprefix("items."), NO_HITS)
     return (recorded if item in ruled.hidden else ranking).rank_of(item)
-
-
-def _rules_act(trace: Trace) -> bool:
-    return any(stage.name == "items.rules" and stage.on for stage in trace.stages)
 
 
 def _signs(ruled: Ruled, item: int) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from core.explanation import formula, number, stage_title, told
+from core.explanation import acted, formula, number, stage_title, told
 from core.passages import Passage
 from core.settings import SearchSettings
 from core.text import Analyzer
@@ -347,8 +347,7 @@ def parts(settings: SearchSettings, stage: Stage, row: int) -> list[dict[str, An
 
 def _said(trace: Trace, item: int) -> list[str]:
     """What each rule that acts did with an item."""
-    acts = any(stage.name == "items.rules" and stage.on for stage in trace.stages)
-    return list(trace.record.ruled.said.get(item, ())) if acts else []
+    return list(acted(trace).said.get(item, ()))
 
 
 def item_signals(trace: Trace, limit: int = 20) -> list[dict[str, Any]]:
