@@ -99,11 +99,16 @@ def corpus_of(collection: str) -> Any:
     return build_corpus(store, store.settings().index, progress)
 
 
-def seen(corpus: Any, viewer: str | None) -> Any:
-    """The corpus as the viewer of --as sees it. Blank, such as from a variable that is unset, is not all."""
+def viewer_of(text: str | None) -> Any:
+    """The viewer of --as. Blank, such as from a variable that is unset, is not somebody who sees all."""
     from core.access import parse_viewer
 
-    return corpus if viewer is None else corpus.for_viewer(parse_viewer(viewer))
+    return None if text is None else parse_viewer(text)
+
+
+def seen(corpus: Any, viewer: str | None) -> Any:
+    """The corpus as the viewer of --as sees it."""
+    return corpus.for_viewer(viewer_of(viewer))
 
 
 def trace_of(

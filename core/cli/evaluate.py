@@ -251,6 +251,8 @@ def sweep(
 
     Stop with Ctrl-C: what is done is kept, and the same call goes on from there; the exit code is 130.
     """
+    from core.collection import Collection
+    from core.corpus.first_stage import first_stage_of
     from core.evaluation import EvaluationError, ResultsCache
     from core.evaluation.space import Space
     from core.evaluation.sweep import run_sweep
@@ -289,7 +291,8 @@ def sweep(
             )
         judged = made.held_out.winner.mean if made.held_out else made.best.value
         verdicts = [_verdict(limit, judged, stage) for limit in limits]
-        idle = idle_settings(space, stage).items()
+        first_stage = first_stage_of(found.source) if isinstance(found.source, Collection) else None
+        idle = idle_settings(space, stage, first_stage).items()
         notes = [f"{name} makes no difference: {reason}" for name, reason in idle]
         if output is not None:
             output.write_text(made.best.settings.to_toml(), encoding="utf-8")

@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from core.cli.base import JsonOption, app, corpus_of, errors, opened, show
+from core.cli.base import (
+    JsonOption,
+    ViewerOption,
+    app,
+    corpus_of,
+    errors,
+    opened,
+    show,
+    viewer_of,
+)
 from core.errors import RankscopeError
 from core.sample import SAMPLE
 
@@ -21,9 +30,7 @@ def rules(
     query: Annotated[
         str | None, typer.Option("--preview", help="What the rules do to a query's items.")
     ] = None,
-    viewer: Annotated[
-        str, typer.Option("--as", help="Preview as a viewer, such as anna@example.org, group:sales.")
-    ] = "",
+    viewer: ViewerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print a collection's business rules as TOML; with --set, replace them by a file's.
@@ -59,13 +66,12 @@ def _read(file: Path) -> str:
         raise RankscopeError(f"{file} is not a text in UTF-8; save it as UTF-8") from None
 
 
-def _preview(collection: str, read: Any, query: str, viewer: str, as_json: bool) -> None:
-    from core.access import parse_viewer
+def _preview(collection: str, read: Any, query: str, viewer: str | None, as_json: bool) -> None:
     from core.report.rules_preview import preview
 
     settings = opened(collection).settings().search
     corpus = corpus_of(collection)
-    found = preview(corpus, read, query, settings, parse_viewer(viewer) if viewer else None)
+    found = preview(corpus, read, query, settings, viewer_of(viewer))
     names = found.trace.corpus.item_names
     touches = [
         {

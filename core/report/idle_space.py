@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations, product
 
+from core.corpus.first_stage import FirstStage
 from core.errors import SettingsError
+from core.evaluation.ladder import signals_there
 from core.evaluation.space import Range, Space, Value
 from core.extras import registered_indexes
 from core.pipeline.run import BUILT_IN
@@ -16,22 +18,26 @@ _SIGNALS = ("lexical", "semantic")
 _MERGING = ("merge", "merge_gap", "merge_cap")
 
 
-def idle_reason(search: SearchSettings, name: str) -> str:
-    """Why a setting, by its dotted name from "search.", moves nothing under these; blank when it may."""
+def idle_reason(search: SearchSettings, name: str, first_stage: FirstStage | None = None) -> str:
+    """Why a setting, by its dotted name from "search.", moves nothing under these; blank when it may.
+
+    `first_stage` is the collection's: its events and rules rank items too.
+    """
     path = name.removeprefix("search.")
     if path == name:
         return ""  # the index has none
-    return idle(search, path, _SIGNALS, (*BUILT_IN, *registered_indexes()))
+    signals = (*_SIGNALS, *signals_there(search, first_stage or FirstStage()))
+    return idle(search, path, signals, (*BUILT_IN, *registered_indexes()))
 
 
-def idle_settings(space: Space, stage: str) -> Mapping[str, str]:
+def idle_settings(space: Space, stage: str, first_stage: FirstStage | None = None) -> Mapping[str, str]:
     """Name → reason of those that move nothing at this stage, with none of the space's other settings."""
     found = {}
     for name in space.values:
         if name.removeprefix("search.") in _MERGING and stage != "passages":
             found[name] = "merging changes passages alone"
-        elif (reason := idle_reason(space.base.search, name)) and all(
-            idle_reason(search, name) for search in _around(space, name)
+        elif (reason := idle_reason(space.base.search, name, first_stage)) and all(
+            idle_reason(search, name, first_stage) for search in _around(space, name)
         ):
             found[name] = reason
     return found

@@ -68,3 +68,20 @@ def test_a_preview_tells_ranks_without_and_with_and_saves_nothing(tmp_path: Path
     assert moved["before"] > 1
     other = run("rules", "Parts", "--set", file, "--preview", "the pump")
     assert other.splitlines()[0] == "top: the query lacks its words; about 1"
+
+
+def test_a_preview_as_somebody_is_of_what_they_see(tmp_path: Path) -> None:
+    store = open_collection("Parts")
+    motor = next(
+        one
+        for one, name in zip(store.documents().ids, store.documents().names, strict=True)
+        if name == "motor.md"
+    )
+    store.set_access([motor], frozenset({"group:sales"}))
+    file = tmp_path / "rules.toml"
+    file.write_text(GOOD)
+    # Blank, as from a variable that is unset, is somebody in no group, as for the other commands.
+    for viewer, items in (("group:sales", 1), ("ann@example.org", 0), ("", 0)):
+        words = ("--preview", "the valve", "--as", viewer, "--json")
+        found = json.loads(run("rules", "Parts", "--set", file, *words))
+        assert found["rules"][0]["items"] == items, viewer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from core.behaviour.events import Event
+from core.corpus.first_stage import FirstStage
 from core.evaluation.space import Range, Space
 from core.report.idle_space import idle_reason, idle_settings
 from core.settings import SearchSettings, Settings
@@ -25,6 +27,16 @@ def test_another_setting_of_the_sweep_wakes_it() -> None:
     alone = Settings(search=SearchSettings(two_stage=False, item_weight=0.0))
     assert list(idle_settings(Space(k, alone), "kept")) == ["search.k_rrf_score"]
     assert idle_settings(Space({**k, **WEIGHT}, alone), "kept") == {}
+
+
+def test_a_signal_that_is_there_wakes_the_fusion_of_items() -> None:
+    alone = SearchSettings().with_signal("semantic", on=False)
+    for name in ("search.k_rrf_items", "search.signals.lexical.weight"):
+        assert "one list keeps its order" in idle_reason(alone, name)
+        assert idle_reason(alone.replace(recency_field="day"), name) == ""
+        clicks = FirstStage(events=(Event("pump", "d0", "open", 1, ""),))
+        assert idle_reason(alone, name, clicks) == ""
+        assert idle_reason(alone.with_signal("clicks", weight=0.0), name, clicks) != ""
 
 
 def test_merging_changes_passages_alone() -> None:
