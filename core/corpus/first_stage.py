@@ -9,9 +9,10 @@ import hashlib
 import json
 from collections.abc import Collection as Among
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import cached_property
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from core.rules import Rules
 if TYPE_CHECKING:
     from core.collection import Collection
 
+_EVENT = attrgetter(*(one.name for one in fields(Event)))  # of many: astuple takes ten times as long
 _NO_KINDS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -45,11 +47,13 @@ class FirstStage:
         if not (rules or self.events or self.kinds):
             return ""
         dated = bool(self.events) or self.rules.dated
-        facts = [rules, sorted(self.kinds.items()), self.today.isoformat() if dated else ""]
-        digest = hashlib.sha256(json.dumps(facts).encode())
-        for event in self.events:
-            digest.update(json.dumps(astuple(event)).encode())
-        return digest.hexdigest()[:16]
+        facts = [
+            rules,
+            sorted(self.kinds.items()),
+            self.today.isoformat() if dated else "",
+            *map(_EVENT, self.events),
+        ]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
     def of_items(self, ids: Among[str]) -> FirstStage:
         """Without the events on other items: what a collection that never held those would know."""
