@@ -23,13 +23,11 @@ was ever clicked for it, at its usual rank: what nobody clicked stays unknown, s
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from datetime import date
 from statistics import median_low
 
@@ -82,9 +80,11 @@ _NUMBERED = re.compile(r"\S*\d\S*")
 @dataclass(frozen=True, eq=False)
 class _Sights:
     """One row for each person, query and item: whether it was clicked at last, at which rank it stood (0: not
-    known) and how much that counts today. Ordered by query; rows of query q are `first[q]:first[q + 1]`."""
+    known) and how much that counts today. Ordered by query; rows of query q are `first[q]:first[q + 1]`.
+    `spelt` is each query as somebody wrote it."""
 
     queries: tuple[str, ...]
+    spelt: tuple[str, ...]
     first: Positions
     person: Positions
     item: Positions
@@ -108,12 +108,12 @@ class _Model:
 @dataclass(frozen=True, eq=False)
 class _Learnt:
     """All that does not depend on the query asked: `vectors` (n, d) of the queries asked before, and the mean cosine
-    of `unrelated` ones."""
+    of `unrelated` ones, None where that cannot be told."""
 
     sights: _Sights
     model: _Model
     vectors: Vectors
-    unrelated: float
+    unrelated: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,8 @@ class ClickSignal:
     """Ranks items by what people opened, copied or thumbed up. Safe to share between threads.
 
     Only events on `item_ids` count, for the model's means too. `vectors_of` gives unit vectors of queries,
-    shape (n, d). `today` is the day from which ages are counted. A person is a `user`, or where none is
+    shape (n, d), zeros for those that have none: where it has none for some queries of our own, it cannot be told how
+    much a cosine says, and only equal queries count. `today` is the day from which ages are counted. A person is a `user`, or where none is
     named, a session: one counts once for a query and item, however often it was clicked.
     """
 
@@ -153,16 +154,6 @@ class ClickSignal:
         self._lock = threading.Lock()
         self._learnt: _Learnt | None = None
         self._asked: dict[str, dict[int, Evidence]] = {}
-
-    @property
-    def fingerprint(self) -> str:
-        """Sixteen hex digits, equal where the same queries rank the same items alike; blank without events."""
-        if not self._events:
-            return ""
-        digest = hashlib.sha256(self._today.isoformat().encode())
-        for event in self._events:
-            digest.update(json.dumps(astuple(event)).encode())
-        return digest.hexdigest()[:16]
 
     def rank(self, query: str, items: object = None) -> Ranking:
         """Items that are opened more than usual, by γ's lower quantile in parts of the mean."""
@@ -203,15 +194,21 @@ class ClickSignal:
 
     def _learn(self) -> _Learnt:
         sights = _sights(self._events, self._positions, self._today)
-        vectors = np.asarray(self._vectors_of((*sights.queries, *_UNRELATED)), np.float32)
+        vectors = np.asarray(self._vectors_of((*sights.spelt, *_UNRELATED)), np.float32)
         others = vectors[len(sights.queries) :]
         pairs = (others @ others.T)[~np.eye(len(others), dtype=np.bool_)]
-        return _Learnt(sights, _model(sights), vectors[: len(sights.queries)], float(pairs.mean()))
+        unrelated = float(pairs.mean()) if others.any(axis=1).all() else None
+        return _Learnt(sights, _model(sights), vectors[: len(sights.queries)], unrelated)
 
     def _weighed(self, query: str, learnt: _Learnt) -> dict[int, Evidence]:
         sights, words = learnt.sights, _normal(query)
-        cosines = learnt.vectors @ np.asarray(self._vectors_of([words]), np.float32)[0]
-        near = np.minimum((cosines.astype(np.float64) - learnt.unrelated) / (1 - learnt.unrelated), 1.0)
+        near = np.zeros(len(sights.queries))
+        if learnt.unrelated is not None:
+            # As it was asked: that is the text whose vector the search has made already.
+            cosines = learnt.vectors @ np.asarray(self._vectors_of([query]), np.float32)[0]
+            near = np.minimum(
+                (cosines.astype(np.float64) - learnt.unrelated) / (1 - learnt.unrelated), 1.0
+            )
         numbers = _numbers(words)
         for at, one in enumerate(sights.queries):
             if one == words:
@@ -242,8 +239,10 @@ def _sights(events: Sequence[Event], positions: dict[str, int], today: date) -> 
     ranks: dict[tuple[str, str, int], int] = {}
     told: set[tuple[str, str]] = set()  # query and who of which the log says what was shown
     even: dict[str, str] = {}
+    spelt: dict[str, str] = {}
     for event in events:
         query = even.get(event.query) or even.setdefault(event.query, _normal(event.query))
+        spelt[query] = min(spelt.get(query, event.query), event.query)
         who = event.user or f"\0{event.session}"
         key = (query, who, positions[event.document_id])
         at = event.at or _UNDATED
@@ -270,6 +269,7 @@ def _sights(events: Sequence[Event], positions: dict[str, int], today: date) -> 
     order = np.lexsort(rows.T[::-1])
     return _Sights(
         tuple(queries),
+        tuple(spelt[query] for query in queries),
         np.searchsorted(rows[order, 0], np.arange(len(queries) + 1)),
         rows[order, 1],
         rows[order, 2],

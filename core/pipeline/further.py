@@ -56,7 +56,8 @@ def click_signal(corpus: Corpus) -> ClickSignal:
 def query_vectors(embedder: Embedder, queries: Sequence[str]) -> Vectors:
     """Unit vectors of queries asked before, shape (n, d), from the shared cache where it has them.
 
-    A hosted model is not paid for it: a query that the cache does not have gets zeros, which are like nothing.
+    A hosted model is not paid for it: a query that the cache does not have gets zeros, so that clicks
+    count for equal queries only.
     """
     texts = [encodable(query) for query in queries]
     keys, model = [text_hash(text) for text in texts], f"{model_key(embedder)}?query"
