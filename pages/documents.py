@@ -119,7 +119,6 @@ def _list(collection: Collection, files: list[FileInfo]) -> None:
 _COLUMNS = {
     "Name": st.column_config.TextColumn(width="medium"),
     "Title": st.column_config.TextColumn(width="medium"),
-    "Who may see": st.column_config.TextColumn(width="medium"),
     "Warnings": st.column_config.TextColumn(width="large"),
     "Added": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
     **{
