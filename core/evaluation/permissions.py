@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from core.access import Viewer
 from core.corpus import Corpus
-from core.evaluation.golden import golden_chunks
+from core.evaluation.golden import pieces_of, standing
 from core.evaluation.judgements import GoldenQuery
 from core.evaluation.results import ResultsCache
 from core.evaluation.runner import Measured, answerable, measure
@@ -22,8 +22,9 @@ from core.settings import SearchSettings
 class ViewerRecall:
     """One viewer's recall@k (None: somebody who sees all) of each query that has evidence.
 
-    All arrays have shape (n,). `found`: golden pieces among the first k; `pieces`: those of the whole
-    collection; `hidden`: those of them in items that the viewer may not see. `items` is how many they may.
+    All arrays have shape (n,). `found`: golden pieces among the first k; `hidden`: pieces of evidence of which
+    the viewer may see neither its own place nor a copy; `pieces`: these and those that they may see, cut as
+    where they see them (a copy may be cut into another number). `items` is how many items they may see.
     """
 
     viewer: Viewer | None
@@ -79,8 +80,7 @@ def recall_by_viewer(
 ) -> tuple[ViewerRecall, ...]:
     """Each viewer's recall@k over one judged set, in the viewers' order; `k` is the settings' own when None.
 
-    `corpus` is the whole one: each viewer's is cut out of it before anything is ranked, and the pieces of
-    all are those of the whole one. `progress(done, total)` hears of queries, and may raise `Stopped`.
+    `corpus` is the whole one: each viewer's is cut out of it before anything is ranked. `progress(done, total)` hears of queries, and may raise `Stopped`.
     Nothing is paid. Raises EvaluationError as `measure`, and when k is beyond the stage's reach.
     """
     chosen = settings or SearchSettings()
@@ -106,17 +106,34 @@ def viewer_recall(
     `StageRanks.recalls`."""
     queries, ranks = measured.queries, measured.stage(stage)
     ranks.recalls(k)  # whether it can be told at this k
+    counts = [_pieces(corpus, seen, query) for query in queries]
+    pieces, hidden = np.array(counts, dtype=np.int64).reshape(-1, 2).T
     return ViewerRecall(
         seen.viewer,
         k,
         len(seen.item_ids),
         tuple(query.id for query in queries),
         np.array([((one > 0) & (one <= k)).sum() for one in ranks.ranks], dtype=np.int64),
-        np.array([len(golden_chunks(corpus, query)) for query in queries], dtype=np.int64),
-        _located(corpus, queries) - _located(seen, queries),
+        pieces,
+        hidden,
     )
 
 
-def _located(corpus: Corpus, queries: Sequence[GoldenQuery]) -> NDArray[np.int64]:
-    """How many golden chunks each query has in a corpus."""
-    return np.array([len(golden_chunks(corpus, query).positions) for query in queries], dtype=np.int64)
+def _pieces(corpus: Corpus, seen: Corpus, query: GoldenQuery) -> tuple[int, int]:
+    """How many golden pieces a query has for who sees `seen` of `corpus`, and how many of them are hidden."""
+    visible: set[int] = set()  # in `seen`
+    known: set[int] = set()  # the same evidence in `corpus`
+    hidden: set[int] = set()
+    lost = len(query.unlocated)
+    for one in query.evidence:
+        here = pieces_of(seen, standing(seen, one)).tolist()
+        whole = pieces_of(corpus, standing(corpus, one)).tolist()
+        if here:
+            visible.update(here)
+            known.update(whole)
+        elif whole:
+            hidden.update(whole)
+        else:
+            lost += 1
+    hidden -= known  # a chunk golden for two spans, of which a copy of one may be seen
+    return len(visible) + len(hidden) + lost, len(hidden)

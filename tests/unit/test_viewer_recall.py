@@ -92,6 +92,32 @@ def test_a_copy_that_may_be_seen_finds_the_evidence() -> None:
     assert (found.hidden.tolist(), found.recall, found.recall_of_seen) == ([0], 1, 1)
 
 
+def test_a_copy_that_is_cut_otherwise_withholds_nothing() -> None:
+    """Two chunks in the hidden original are one in the copy: who finds that has all of the evidence."""
+    both = [document("d0", "pump seal", "pump seal"), document("d1", "pump seal pump seal")]
+    held = corpus_of(both, frozenset(), None)
+    assert held.first_chunk.tolist() == [0, 2, 3]
+    evidence = Evidence("d0", 0, len(both[0].text), copies=(("d1", 0, len(both[1].text)),))
+    for viewer, pieces in ((None, 2), (ANYBODY, 1)):
+        (found,) = recall_by_viewer(held, [GoldenQuery("q", "pump", (evidence,))], viewers=[viewer])
+        assert (found.pieces.tolist(), found.hidden.tolist()) == ([pieces], [0])
+        assert (found.recall, found.withheld, found.recall_of_seen) == (1, 0, 1)
+
+
+def test_a_copy_in_more_pieces_hides_no_other_evidence() -> None:
+    both = [
+        document("d0", "pump seal pump seal"),
+        document("d1", "pump seal", "pump seal"),
+        document("d2", "pump terms"),
+    ]
+    held = corpus_of(both, frozenset(), None, frozenset())
+    copied = Evidence("d0", 0, len(both[0].text), copies=(("d1", 0, len(both[1].text)),))
+    query = GoldenQuery("q", "pump", (copied, Evidence("d2", 0, 10)))
+    (found,) = recall_by_viewer(held, [query], viewers=[ANYBODY])
+    assert (found.found.tolist(), found.pieces.tolist(), found.hidden.tolist()) == ([2], [3], [1])
+    assert found.withheld == pytest.approx(1 / 3)
+
+
 def test_progress_goes_on_over_the_viewers_and_a_k_out_of_reach_is_an_error(corpus: Corpus) -> None:
     heard: list[tuple[int, int]] = []
     viewers = [None, ANYBODY]
