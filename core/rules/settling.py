@@ -88,12 +88,12 @@ def does(rule: Rule) -> str:
 
 
 def _taken_out(rule: Rule, at: list[int], items: Sequence[int]) -> tuple[str, list[int]]:
+    """Why, and which items. The reason does not quote the rule: any viewer reads it, and the condition may
+    name what is hidden from them."""
     if rule.action == "hide":
         return f"rule {rule.name} hides it", at
-    parts = (str(rule.items), "the documents it names" if rule.documents else "")
     kept = set(at)
-    left = [item for item in items if item not in kept]
-    return f"rule {rule.name} keeps only {' among '.join(filter(None, parts))}", left
+    return f"rule {rule.name} keeps only others", [item for item in items if item not in kept]
 
 
 def _opposed(left: _Listed) -> Iterator[str]:

@@ -186,7 +186,7 @@ class TestOneFate:
         assert [(fate.lost_at, fate.cause) for fate in told] == [
             ("", ""),
             ("taken_out", "taken out: rule old hides it"),
-            ("taken_out", "taken out: rule new keeps only file != d2.txt"),
+            ("taken_out", "taken out: rule new keeps only others"),
             ("taken_out", "filtered out"),
         ]
         assert told[3].story == "its item does not pass file != d3.txt"
