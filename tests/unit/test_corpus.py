@@ -11,13 +11,14 @@ from weakref import ref
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from core import extras
 from core.access import Access, Viewer, parse_access
 from core.behaviour.events import Event
 from core.chunking import chunk_document
 from core.collection import Collection, create
-from core.corpus import Corpus, build_corpus, indexed_part, is_built
+from core.corpus import Corpus, build_corpus, indexed_part, is_built, viewing
 from core.corpus.first_stage import FirstStage
 from core.documents import ListedDocuments
 from core.errors import EmbeddingError, RankscopeError, SettingsError, Stopped
@@ -681,15 +682,44 @@ class TestViewers:
         assert {total for _, total in heard} == {len(seen), len(seen.item_ids)}
         assert all(done <= total for done, total in heard)
 
-    def test_the_last_four_slices_are_kept(self) -> None:
+    def test_slices_are_kept_by_their_size(self, monkeypatch: pytest.MonkeyPatch) -> None:
         whole = self.limited("a", "b", "c", "d", "e")
-        first = whole.for_viewer(Viewer("", frozenset("a")))
-        for group in "bcd":
-            whole.for_viewer(Viewer("", frozenset(group)))
-        assert whole.for_viewer(Viewer("", frozenset("a"))) is first
-        for group in "bcde":
-            whole.for_viewer(Viewer("", frozenset(group)))
-        assert whole.for_viewer(Viewer("", frozenset("a"))).matrix is not first.matrix
+        seen = {group: whole.for_viewer(Viewer("", frozenset(group))) for group in "abcde"}
+        assert all(whole.for_viewer(Viewer("", frozenset(group))) is seen[group] for group in "abcde")
+        monkeypatch.setattr(viewing, "_BYTES", seen["a"].matrix.nbytes)
+        assert whole.for_viewer(Viewer("", frozenset("b"))) is seen["b"]
+        kept = [whole.for_viewer(Viewer("", frozenset(group))) is seen[group] for group in "bedca"]
+        assert kept == [True, True, True, True, False]  # the fewest that are kept, whatever their size
+        again = whole.for_viewer(Viewer("", frozenset("b")))
+        assert again is not seen["b"]
+        assert again.item_ids == ("d0", "d2")
+
+    def test_who_waits_for_a_slice_keeps_nobody_from_another(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        whole = self.limited("a", "b")
+        begun, go_on, slice_of = threading.Event(), threading.Event(), Corpus._slice
+
+        def slow(self: Corpus, items: NDArray[np.bool_]) -> Corpus:
+            if items[-2]:
+                begun.set()
+                assert go_on.wait(30)
+            return slice_of(self, items)
+
+        monkeypatch.setattr(Corpus, "_slice", slow)
+        ids: list[str] = []
+        waiting = threading.Thread(
+            target=lambda: ids.extend(whole.for_viewer(Viewer("", frozenset("a"))).item_ids)
+        )
+        waiting.start()
+        try:
+            assert begun.wait(30)
+            assert whole.for_viewer(Viewer("", frozenset("b"))).item_ids[-1] == "d5"
+            assert not ids
+        finally:
+            go_on.set()
+            waiting.join()
+        assert ids == ["d0", "d1", "d2", "d3", "d4"]
 
     def test_events_on_what_is_hidden_are_not_known(self) -> None:
         events = tuple(
