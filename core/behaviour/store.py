@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from core.behaviour.events import Event, checked
 from core.behaviour.forms import Finder, Log
@@ -46,6 +47,14 @@ class Imported:
     same: int
     strays: int
     problems: tuple[str, ...]
+
+
+class Extent(NamedTuple):
+    """How far a log went: how many events it had, the number of the last one, and that event."""
+
+    size: int
+    last: int
+    event: Event
 
 
 class Behaviour:
@@ -96,6 +105,31 @@ class Behaviour:
     def events(self, user: str | None = None) -> list[Event]:
         """The events, oldest first; with `user`, only what is counted for that one."""
         return self._listed("events", user)
+
+    def extent(self) -> Extent | None:
+        """How far the events go; None without any."""
+        with self._read() as database:
+            row = (
+                database
+                and database.execute(
+                    f"SELECT (SELECT COUNT(*) FROM events), seq, {_COLUMNS} FROM events ORDER BY seq DESC LIMIT 1"
+                ).fetchone()
+            )
+        return Extent(row[0], row[1], Event(*row[2:])) if row else None
+
+    def grown(self, since: Extent) -> int | None:
+        """How many events were added since; None where something was erased, or it is another log."""
+        with self._read() as database:
+            if not database:
+                return None
+            count, last = database.execute("SELECT COUNT(*), MAX(seq) FROM events").fetchone()
+            row = database.execute(
+                f"SELECT {_COLUMNS} FROM events WHERE seq=?", (since.last,)
+            ).fetchone()
+        added = int(count) - since.size
+        # Numbers are given once: where fewer events were added than numbers, some may be gone. (One that was
+        # there already takes a number too.)
+        return added if row == astuple(since.event) and last - since.last == added else None
 
     def strays(self, user: str | None = None) -> list[Event]:
         """Imported events whose document is not here; `document_id` is the name that was given."""

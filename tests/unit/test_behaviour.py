@@ -18,6 +18,7 @@ from core.behaviour.forms import Log, read_log, to_csv, to_ubi
 from core.behaviour.store import Behaviour
 from core.cli import app
 from core.collection import Collection
+from core.corpus import first_stage
 from core.documents import Documents, ListedDocuments
 from core.errors import CollectionError
 from core.loading import LoadOptions, load
@@ -135,6 +136,53 @@ def test_the_version_grows_with_every_change_of_the_events(collection: Collectio
         change()
         versions.append(kept.version)
     assert versions == sorted(set(versions))
+
+
+def test_how_much_a_log_has_grown_and_when_that_cannot_be_told(collection: Collection) -> None:
+    kept = Behaviour(collection)
+    assert kept.extent() is None
+    kept.switch(True)
+    kept.record(EVENTS)
+    extent = kept.extent()
+    assert extent is not None
+    assert (extent.size, extent.event) == (5, EVENTS[-1])
+    assert kept.grown(extent) == 0
+    kept.record([replace(EVENTS[0], user="cid"), replace(EVENTS[0], user="dan")])
+    assert kept.grown(extent) == 2
+    kept.erase("dan")
+    assert kept.grown(extent) == 1
+    kept.erase("bob")
+    kept.record([replace(EVENTS[0], user="eve")])  # as many as before
+    assert kept.grown(extent) is None
+    kept.erase_all()
+    assert kept.grown(extent) is None
+
+
+def test_a_long_log_is_read_anew_when_enough_came_or_enough_time_went_by(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(first_stage, "monotonic", lambda: now[0])
+    kept = Behaviour(collection)
+    kept.switch(True)
+
+    def more(count: int) -> int:
+        """How many events a search goes by, once so many more were recorded."""
+        kept.record([replace(EVENTS[2], user=f"u{kept.version}-{at}") for at in range(count)])
+        return len(first_stage.first_stage_of(collection).events)
+
+    assert [more(998), more(1), more(1)] == [998, 999, 1000]  # short: each event at once
+    assert [more(1), more(9)] == [1000, 1000]
+    assert more(1) == 1011  # over a hundredth
+    assert more(1) == 1011
+    held = first_stage.first_stage_of(collection).events
+    now[0] += 1.02
+    assert more(0) == 1012
+    assert first_stage.first_stage_of(collection).events is not held
+    assert more(1) == 1012
+    kept.erase(next(user for user in kept.users()))
+    assert more(0) == 1012  # of 1,013
+    assert more(0) == len(kept.events())
 
 
 def test_a_newer_format_and_a_damaged_file_are_named(collection: Collection) -> None:
