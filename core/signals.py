@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from dataclasses import field as fact
 from datetime import date, timedelta
 
 import numpy as np
@@ -47,10 +48,11 @@ def popularity(numbers: NDArray[np.float64]) -> Ranking:
 
 @dataclass(frozen=True)
 class Recency:
-    """The signal of a date field; `half_life` in days."""
+    """The signal of a date field; `half_life` in days. Notes are on the items in `passing` (n_items,); None: all."""
 
     field: str
     half_life: float
+    passing: NDArray[np.bool_] | None = fact(default=None, compare=False)
     name = "recency"
 
     def rank(self, query: str, items: Items) -> Ranking:
@@ -58,7 +60,10 @@ class Recency:
 
     def notes(self, items: Items) -> tuple[str, ...]:
         """What should be known of the ranking."""
-        late = to_come(items.fields.dates(self.field), items.first_stage.today)
+        dates = items.fields.dates(self.field)
+        late = to_come(dates if self.passing is None else dates[self.passing], items.first_stage.today)
+        if late == 1:
+            return (f"1 date in {self.field} is yet to come: it counts as today",)
         return (f"{late:,} dates in {self.field} are yet to come: they count as today",) if late else ()
 
     def why(self, query: str, item: int, items: Items) -> str:

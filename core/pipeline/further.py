@@ -14,6 +14,7 @@ from core.behaviour.clicks import ClickSignal
 from core.corpus import Corpus
 from core.errors import RankscopeError
 from core.extras import registered_signals
+from core.filters import Filter
 from core.hosted_embedding import is_hosted
 from core.protocols import Embedder, Signal, Vectors
 from core.settings import SearchSettings
@@ -33,10 +34,15 @@ def further_signals(corpus: Corpus, settings: SearchSettings) -> dict[str, Calla
     if any(_holds(corpus, event.document_id) for event in corpus.first_stage.events):
         made["clicks"] = partial(click_signal, corpus)
     if settings.recency_field:
-        made["recency"] = partial(Recency, settings.recency_field, settings.recency_half_life)
+        made["recency"] = partial(_recency, corpus, settings)
     if settings.popularity_field:
         made["popularity"] = partial(Popularity, settings.popularity_field)
     return made | dict(registered_signals())
+
+
+def _recency(corpus: Corpus, settings: SearchSettings) -> Recency:
+    passing = corpus.fields.mask(Filter.parse(settings.filters)) if settings.filters else None
+    return Recency(settings.recency_field, settings.recency_half_life, passing)
 
 
 def click_signal(corpus: Corpus) -> ClickSignal:

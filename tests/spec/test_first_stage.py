@@ -266,6 +266,9 @@ def test_a_date_to_come_counts_as_today_and_is_told() -> None:
     assert scores(trace, "items.recency")["d1"] == 1.0
     assert scores(trace, "items.recency")["d2"] == 1.0
     assert trace.notes == ("recency: 2 dates in written are yet to come: they count as today",)
+    filtered = SETTINGS.replace(filters="file != d1.txt")
+    trace = search(CORPUS.with_first_stage(earlier), "plain text", filtered)
+    assert trace.notes == ("recency: 1 date in written is yet to come: it counts as today",)
 
 
 def test_a_field_that_is_not_there_costs_its_signal_only() -> None:
