@@ -15,6 +15,10 @@ Metadata = Mapping[str, str | float | bool | tuple[str, ...]]
 _NO_METADATA: Metadata = MappingProxyType({})
 
 
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What a cell begins with that a spreadsheet would run as a formula."""
+
+
 def text_hash(text: str) -> str:
     """SHA-256 of a text, as hex: the key of everything that is cached by content."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

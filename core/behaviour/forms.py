@@ -16,6 +16,7 @@ from typing import Any
 from core.behaviour.events import BehaviourError, Event, checked
 from core.documents import Documents
 from core.loading import safe_name
+from core.types import FORMULA_SIGNS
 
 COLUMNS = ("query", "document", "kind", "rank", "at", "user", "session", "name")
 
@@ -51,8 +52,6 @@ _WRITTEN = {
 _DELIMITERS = (",", ";", "\t", "|")
 _NAMED = 10  # problems of one sort that are named one by one
 _IDS = ("id", "_id")  # fields in which a record of a table keeps the id it had elsewhere
-# What a spreadsheet would run as a formula; apostrophes before it are counted, so that reading undoes writing.
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,8 +373,13 @@ def _word(value: Any) -> str:
 
 
 def _safe(cell: str) -> str:
-    return f"'{cell}" if _FORMULA.match(cell) else cell
+    return f"'{cell}" if _formula(cell) else cell
 
 
 def _plain(cell: str) -> str:
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+    return cell[1:] if cell.startswith("'") and _formula(cell) else cell
+
+
+def _formula(cell: str) -> bool:
+    """Apostrophes before it are passed over, so that reading undoes writing."""
+    return cell.lstrip("'").startswith(FORMULA_SIGNS)

@@ -12,8 +12,7 @@ from urllib.parse import quote
 
 from core.settings import Settings
 from core.trace import Stage, Trace
-
-FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+from core.types import FORMULA_SIGNS
 
 
 def trace_to_dict(trace: Trace, limit: int | None = None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from core.corpus import first_stage
 from core.documents import Documents, ListedDocuments
 from core.errors import CollectionError
 from core.loading import LoadOptions, load
-from core.types import Document
+from core.types import FORMULA_SIGNS, Document
 
 DOCUMENTS = ListedDocuments(
     [
@@ -329,6 +329,16 @@ def test_a_log_that_is_none_is_refused(text: str, said: str) -> None:
         read(text)
     with pytest.raises(BehaviourError, match="no UTF-8 text"):
         read_log({"log.csv": b"query\xff"}, DOCUMENTS)
+
+
+@pytest.mark.parametrize("sign", FORMULA_SIGNS)
+def test_no_sign_of_a_formula_begins_a_cell(sign: str) -> None:
+    events = [replace(EVENTS[0], query=f"{before}{sign}1+1") for before in ("", "'")]
+    table = to_csv(events, DOCUMENTS)
+    rows = list(csv.reader(io.StringIO(table, newline="")))
+    assert [row[0] for row in rows[1:]] == [f"'{sign}1+1", f"''{sign}1+1"]
+    if not sign.isspace():  # a query has no blanks around it
+        assert read(table).events == tuple(events)
 
 
 def test_what_is_written_is_read_back_and_no_spreadsheet_runs_it() -> None:
