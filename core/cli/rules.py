@@ -40,6 +40,8 @@ def rules(
     """
     from core.rules import Rules
 
+    if viewer is not None and query is None:
+        raise typer.BadParameter("--as WHO goes with --preview QUERY: give that too, or leave --as out")
     with errors():
         store = opened(collection)
         text = store.rules_text() if file is None else _read(file)

@@ -70,6 +70,15 @@ def test_a_preview_tells_ranks_without_and_with_and_saves_nothing(tmp_path: Path
     assert other.splitlines()[0] == "top: the query lacks its words; about 1"
 
 
+def test_as_somebody_goes_with_a_preview_only(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text(GOOD)
+    for words in ((), ("--set", file)):
+        told = run("rules", "Parts", *words, "--as", "", code=2)
+        assert "--preview" in told
+    assert open_collection("Parts").rules_text() == ""
+
+
 def test_a_preview_as_somebody_is_of_what_they_see(tmp_path: Path) -> None:
     store = open_collection("Parts")
     motor = next(
