@@ -14,6 +14,7 @@ boost = 2                          # one of boost, bury, pin, hide, only
 ```
 
 What is left out asks for nothing; `on = false` rests a rule. Every condition must hold.
+Where no visible item has a field that `items` names, a rule does nothing, `only` included: all items stay.
 """
 
 from core.rules.rule import Rule
