@@ -33,8 +33,8 @@ class Viewer:
     groups: frozenset[str] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "user", _even(self.user))
-        object.__setattr__(self, "groups", frozenset(filter(None, map(_even, self.groups))))
+        object.__setattr__(self, "user", even_name(self.user))
+        object.__setattr__(self, "groups", frozenset(filter(None, map(even_name, self.groups))))
 
     @property
     def principals(self) -> frozenset[str]:
@@ -49,17 +49,19 @@ class Viewer:
         return named or "anybody"
 
     def sees(self, access: Access) -> bool:
-        return access is None or not self.principals.isdisjoint(access)
+        return bool(visible((access,), self))
 
 
 def parse_access(text: str) -> Access:
     """The access written as "everyone", "nobody", or "user:anna@example.org, group:finance".
 
     Commas, semicolons and line ends part names; a name that holds one stands between double quotes, a
-    double quote in it twice. A bare word with an @ is a user, another a group.
+    double quote in it twice. A bare word with an @ is a user, another a group. A blank text is everyone.
     Raises AccessError naming what cannot be read.
     """
     words = _words(text)
+    if not words and text.strip():
+        raise AccessError(f"{text!r} names nobody; write everyone, nobody, or users and groups")
     if not words or words == [EVERYONE]:
         return None
     if words == [NOBODY]:
@@ -103,7 +105,7 @@ def visible(access: Iterable[Access], viewer: Viewer | None) -> list[int]:
 
 
 def _words(text: str) -> list[str]:
-    return list(filter(None, (_even(_unquoted(word.strip())) for word in _WORD.findall(text))))
+    return list(filter(None, (even_name(_unquoted(word.strip())) for word in _WORD.findall(text))))
 
 
 def _unquoted(word: str) -> str:
@@ -122,6 +124,12 @@ def _principal(word: str) -> str:
     return f"{kind}:{name.strip()}"
 
 
-def _even(text: str) -> str:
-    """Names are the same whatever their capitals and blanks: a sign-in writes them as it likes."""
-    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+def even_name(text: str) -> str:
+    """The name of a user or group as it is compared: the same whatever its capitals and blanks, which a
+    sign-in writes as it likes. Other signs do not become plain letters: with a long s, Sam is somebody else."""
+    return " ".join("".join(map(_folded, unicodedata.normalize("NFC", text))).split())
+
+
+def _folded(sign: str) -> str:
+    folded = sign.casefold()
+    return sign if folded.isascii() and not sign.isascii() else folded
