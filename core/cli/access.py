@@ -44,6 +44,8 @@ def access(
 
     if (readers is None) != (not documents):
         raise typer.BadParameter("--set WHO goes with one DOCUMENT or more, and they with --set WHO")
+    if readers is not None and not readers.strip():  # such as a variable that is unset
+        raise typer.BadParameter("--set is blank; write everyone, nobody, or users and groups")
     with errors():
         store = opened(collection)
         if readers is not None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import tomli_w
 
+from core.access import even_name
 from core.filters import Filter, FilterError
 from core.rules.rule import ACTIONS, Rule, even, words_of
 
@@ -132,7 +133,7 @@ def _rule(table: Any, found: list[tuple[str, str]]) -> Rule | None:
         "on": read("on", _flag, True),
         "query": read("query", _query, ""),
         "pattern": read("pattern", _pattern, ""),
-        "groups": tuple(even(group) for group in read("groups", _texts, ())),
+        "groups": read("groups", _groups, ()),
         "first_day": read("from", _day, None),
         "last_day": read("until", _day, None),
         "items": read("items", _filter, Filter()),
@@ -190,6 +191,14 @@ def _texts(value: Any) -> tuple[str, ...]:
     if len(value) > MAX_LISTED:
         raise _Wrong(f"lists {len(value)}; at most {MAX_LISTED} are taken")
     return tuple(dict.fromkeys(_text(one).strip() for one in value))
+
+
+def _groups(value: Any) -> tuple[str, ...]:
+    """Names as a viewer's groups have them; "group:" before one, as access lists write it, is no part of it."""
+    names = [even_name(one).removeprefix("group:").strip() for one in _texts(value)]
+    if not all(names):
+        raise _Wrong('names no group after "group:"; give its name')
+    return tuple(dict.fromkeys(names))
 
 
 def _flag(value: Any) -> bool:

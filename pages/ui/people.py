@@ -85,7 +85,9 @@ def _administrators() -> frozenset[str]:
     listed = _own("administrators", [])
     if isinstance(listed, str):
         return parse_access(listed) or frozenset()
-    quoted = ('"' + str(one).replace('"', '""') + '"' for one in listed)  # a name may hold commas
+    quoted = (
+        '"' + str(one).replace('"', '""') + '"' for one in listed if str(one).strip()
+    )  # a name may hold commas
     return frozenset().union(*(parse_access(one) or () for one in quoted))
 
 

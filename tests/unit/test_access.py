@@ -21,7 +21,7 @@ from core.access import (
     ("text", "access"),
     [
         ("", None),
-        (" , ;\n", None),
+        (" \n", None),
         ("Everyone", None),
         ("nobody", frozenset()),
         ("anna@X.org", {"user:anna@x.org"}),
@@ -46,6 +46,8 @@ def test_access_is_read_from_words(text: str, access: set[str] | None) -> None:
         ("user:", "'user:' is neither"),
         ("nobody, finance", "'nobody' stands alone"),
         ("finance; everyone", "'everyone' stands alone"),
+        (" , ;\n", "names nobody; write everyone, nobody"),
+        ('""', "names nobody"),
     ],
 )
 def test_what_cannot_be_read_is_named(text: str, told: str) -> None:
@@ -76,6 +78,14 @@ def test_a_viewer_sees_what_is_for_everyone_and_what_is_for_them() -> None:
     assert Viewer().sees(None)
     assert not Viewer().sees(frozenset({"user:"}))
     assert not Viewer("finance").sees(frozenset({"group:finance"})), "a user is no group"
+
+
+def test_a_name_with_other_signs_is_another_name() -> None:
+    sam = frozenset({"user:sam@x.org", "group:admins"})
+    assert Viewer("SAM@X.org").sees(sam)
+    assert not Viewer("\u017fam@x.org", frozenset({"admin\u017f"})).sees(sam), "a long s"
+    assert Viewer("Stra\u00dfe") != Viewer("Strasse")
+    assert Viewer("\u00c4nne") == Viewer("\u00e4nne") == Viewer("A\u0308nne")
 
 
 def test_the_visible_are_found_among_many() -> None:

@@ -54,6 +54,13 @@ def test_who_may_see_what_is_set_and_listed() -> None:
     assert list(readers("access", "Mine", "--from-field", "readers").values()).count("group:board") == 1
 
 
+def test_a_blank_list_of_readers_opens_nothing() -> None:
+    run("access", "Mine", "pay.txt", "--set", "finance")
+    assert "--set is blank" in run("access", "Mine", "pay.txt", "--set", "", code=2)
+    assert "names nobody" in run("access", "Mine", "pay.txt", "--set", ",", code=1)
+    assert readers("access", "Mine")["pay"] == "group:finance"
+
+
 def test_a_search_as_somebody_finds_only_what_they_may_see() -> None:
     run("access", "Mine", "pay.txt", "--set", "finance")
     assert "pay.txt" in names("pump")

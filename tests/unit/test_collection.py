@@ -349,6 +349,8 @@ def test_access_from_a_field_of_the_documents() -> None:
         '{"text": "d", "readers": "team:red"}',
         '{"text": "e", "readers": 7}',
         '{"text": "f", "readers": "everyone"}',
+        '{"text": "g", "readers": " ,"}',
+        '{"text": "h", "readers": ["", ""]}',
     ]
     data = "\n".join(rows).encode()
     made.add(load(data, "r.jsonl"), "r.jsonl", len(data), access=frozenset())
@@ -361,14 +363,18 @@ def test_access_from_a_field_of_the_documents() -> None:
         frozenset(),
         frozenset(),
         None,
-    ]
+        frozenset(),
+        frozenset(),
+    ], "what names nobody opens nothing"
     assert "'team:red' is neither a user nor a group" in problems[0]
     assert "readers is 7" in problems[1]
-    assert problems[2] == "1 document has no readers: of r.jsonl"
+    assert "names nobody" in problems[2]
+    assert "names nobody" in problems[3]
+    assert problems[4] == "1 document has no readers: of r.jsonl"
     version = made.version
     assert made.set_access_from_field("owner") == (
         0,
-        ["6 documents have no owner: of r.jsonl"],
+        ["8 documents have no owner: of r.jsonl"],
     )
     assert made.version == version
 

@@ -131,6 +131,7 @@ def test_what_is_no_list_of_rules_is_one_problem_with_its_line(
         ('hide = true\ngroups = "sales"', "groups is 'sales'; give a list"),
         ("hide = true\ngroups = [1]", "groups is 1; give text"),
         ("hide = true\ngroups = []", "groups is []; give a list"),
+        ('hide = true\ngroups = ["sales", "group: "]', "groups names no group"),
         ('hide = true\nfrom = "soon"', "from is 'soon'; give a day"),
         ("hide = true\nuntil = 2026-01-01T10:00:00", "give a day"),
         ("hide = true\nfrom = 12:00:00", "give a day"),
@@ -247,6 +248,8 @@ def test_a_rule_holds_on_its_days_for_its_groups() -> None:
     days = [date(2026, 3, day) for day in (14, 15, 16, 17)]
     assert [bool(ruled(dated, today=day).hidden) for day in days] == [False, True, True, False]
     sales = rule("a", "hide = true", when='groups = ["Sales", "board"]')
+    (written,) = Rules.from_toml(sales.replace('"Sales"', '"group:Sales", "SALES"')).rules
+    assert written.groups == ("sales", "board")
     viewers = [None, Viewer("anna"), Viewer(groups=frozenset({"SALES"})), Viewer("sales")]
     assert [bool(ruled(sales, viewer=viewer).hidden) for viewer in viewers] == [
         False,
