@@ -117,10 +117,14 @@ def preview(
         Moved(item, before.get(item, 0), after.get(item, 0), said) for item, said in ruled.said.items()
     ]
     rows.sort(key=lambda row: (not row.after, row.after, row.before or np.inf, row.item))
-    touches = tuple(
-        Touch(rule, desk.about(rule), rule.rests(query, viewer, desk.today)) for rule in rules.rules
-    )
-    return Preview(trace, without, touches, tuple(rows), (*desk.notes, *ruled.notes))
+    touches, notes = [], [*desk.notes]
+    for rule in rules.rules:
+        at, note = desk.about(rule)
+        touches.append(Touch(rule, at, rule.rests(query, viewer, desk.today)))
+        if note and not touches[-1].rests:  # a search as a viewer leaves it out
+            notes.append(note)
+    told = tuple(dict.fromkeys((*notes, *ruled.notes)))
+    return Preview(trace, without, tuple(touches), tuple(rows), told)
 
 
 def preview_judged(
@@ -210,9 +214,9 @@ class _Desk:
                 return replay(replace(trace, record=replace(record, ruled=ruled)), self.on)
         return self.search(trace.query, only)
 
-    def about(self, rule: Rule) -> NDArray[np.int64] | None:
+    def about(self, rule: Rule) -> tuple[NDArray[np.int64] | None, str]:
         seen = self.corpus
-        return self._rules.about(rule, seen.fields, seen.item_ids, seen.item_names)[0]
+        return self._rules.about(rule, seen.fields, seen.item_ids, seen.item_names)
 
 
 @dataclass

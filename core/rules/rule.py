@@ -68,8 +68,8 @@ class Rule:
         """Positions of the items that the rule is about (None where the fields cannot tell), and a note.
 
         Documents stand in the order written, others in corpus order. `named` gives the positions by id
-        and by file name, whose capitals do not matter. The note names no document and no field: whoever
-        reads it may be somebody from whom they are hidden.
+        and by file name, whose capitals do not matter. The note is for those who manage rules: that
+        something is not here tells others that it is somewhere.
         """
         try:
             passing = fields.mask(self.items) if self.items else np.ones(len(ids), dtype=bool)

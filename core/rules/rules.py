@@ -91,17 +91,27 @@ class Rules:
         passing: NDArray[np.bool_] | None = None,
     ) -> Ruled:
         """What the rules make of a query's items, of those marked in `passing` (n_items,) where it is given;
-        `core.rules.settling` says how conflicts end."""
+        `core.rules.settling` says how conflicts end.
+
+        A viewer is told of no rule that touches none of their items: it may be about hidden ones.
+        """
         fired = self.fired(query, viewer, today)
         reaches = [self.about(rule, fields, ids, names) for rule in fired]
+        acting = [(rule, at) for rule, (at, _) in zip(fired, reaches, strict=True) if at is not None]
+        if viewer is not None:
+            acting = [(rule, at) for rule, at in acting if rule.action == "only" or _any(at, passing)]
         return settled(
-            [(rule, at) for rule, (at, _) in zip(fired, reaches, strict=True) if at is not None],
+            acting,
             range(len(ids)) if passing is None else np.flatnonzero(passing).tolist(),
-            [note for _, note in reaches if note],
+            [note for _, note in reaches if note and viewer is None],
         )
 
 
 Rules.empty = Rules()
+
+
+def _any(at: NDArray[np.int64], passing: NDArray[np.bool_] | None) -> bool:
+    return bool(len(at) if passing is None else passing[at].any())
 
 
 def _named(ids: Sequence[str], names: Sequence[str]) -> Mapping[str, list[int]]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import date
 
+import numpy as np
 import pytest
 
 from core.access import Viewer
@@ -345,6 +346,29 @@ def test_a_rule_that_cannot_be_answered_does_nothing_and_names_nothing_hidden() 
         "rule gone: 1 of its 2 documents not here",
         "rule none holds, and is about no item here",
     )
+
+
+def test_a_viewer_is_told_of_no_rule_that_touches_none_of_their_items() -> None:
+    text = (
+        rule("falcon pin", "pin = 1", 'documents = ["falcon.pdf"]')
+        + rule("falcon field", "hide = true", 'items = "secret = x"')
+        + rule("falcon year", "boost = 1", 'items = "year = 1900"')
+        + rule("both", "boost = 2", 'documents = ["falcon.pdf", "d0"]')
+        + rule("falcon only", "only = true", 'documents = ["falcon.pdf"]\npattern = "x"')
+    )
+    found = ruled(text, viewer=Viewer("anna"))
+    assert (found.fired, found.notes) == (("both",), ())
+    assert found.said == {0: ("rule both: boost 2",)}
+    everything = ruled(text)
+    assert {"falcon pin", "falcon year"} < set(everything.fired)
+    assert len(everything.notes) == 4
+    only = ruled(text, query="x", viewer=Viewer("anna"))
+    assert only.fired == ("both", "falcon only")
+    assert len(only.hidden) == len(NAMES)
+    filtered = Rules.from_toml(text).ruled(
+        "q", Viewer("anna"), TODAY, fields(), IDS, NAMES, np.arange(len(NAMES)) > 0
+    )
+    assert filtered == Ruled()
 
 
 def test_what_rules_are_about_is_told_anew_for_other_items() -> None:

@@ -13,6 +13,7 @@ from core.errors import Stopped
 from core.evaluation import EvaluationError, Evidence, GoldenQuery
 from core.pipeline import search
 from core.protocols import Progress
+from core.report.export import trace_to_dict
 from core.report.rules_preview import preview, preview_judged
 from core.rules import Rules
 from core.settings import IndexSettings, SearchSettings
@@ -128,6 +129,15 @@ def test_rules_for_groups_are_tried_as_somebody_of_the_group(corpus: Corpus) -> 
     sales = Viewer(groups=frozenset({"sales"}))
     assert len(preview_judged(corpus, rules, QUERIES, SETTINGS, viewer=sales).effects[0].lost) == 1
     assert preview(corpus, rules, "the valve", SETTINGS, sales).moved[0].after == 0
+
+
+def test_a_preview_as_somebody_says_what_their_search_does_not(corpus: Corpus) -> None:
+    rules = Rules.from_toml(rule("falcon pin", "pin = 1", "falcon"))
+    for viewer in (None, Viewer("anna")):
+        found = preview(corpus, rules, "the valve", SETTINGS, viewer)
+        assert found.notes == ("rule falcon pin: 1 of its 1 documents not here",)
+    assert found.trace.record.ruled.fired == ()
+    assert "falcon" not in str(trace_to_dict(found.trace))
 
 
 def test_in_one_stage_rules_do_nothing_and_that_is_said(corpus: Corpus) -> None:
