@@ -14,7 +14,8 @@ boost = 2                          # one of boost, bury, pin, hide, only
 ```
 
 What is left out asks for nothing; `on = false` rests a rule. Every condition must hold.
-Where no visible item has a field that `items` names, a rule does nothing, `only` included: all items stay.
+Where no visible item has a field that `items` names, or none compares with the value there, `only` keeps no
+item, and other rules do nothing.
 """
 
 from core.rules.rule import Rule

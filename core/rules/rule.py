@@ -74,7 +74,8 @@ class Rule:
         try:
             passing = fields.mask(self.items) if self.items else np.ones(len(ids), dtype=bool)
         except FilterError:
-            return None, f"rule {self.name} does nothing: the items here cannot answer its conditions"
+            does = "keeps nothing" if self.action == "only" else "does nothing"
+            return None, f"rule {self.name} {does}: the items here cannot answer its conditions"
         found, lost = np.flatnonzero(passing), 0
         if self.documents:
             at = named()

@@ -97,7 +97,12 @@ class Rules:
         """
         fired = self.fired(query, viewer, today)
         reaches = [self.about(rule, fields, ids, names) for rule in fired]
-        acting = [(rule, at) for rule, (at, _) in zip(fired, reaches, strict=True) if at is not None]
+        acting = []
+        for rule, (at, _) in zip(fired, reaches, strict=True):
+            if at is not None:
+                acting.append((rule, at))
+            elif rule.action == "only":  # what cannot be told to be among those kept is not kept
+                acting.append((rule, np.empty(0, dtype=np.int64)))
         if viewer is not None:
             acting = [(rule, at) for rule, at in acting if rule.action == "only" or _any(at, passing)]
         return settled(

@@ -336,7 +336,7 @@ def test_pins_take_the_rank_written_or_the_next_free_one_in_the_order_of_the_rul
 
 def test_a_rule_that_cannot_be_answered_does_nothing_and_names_nothing_hidden() -> None:
     found = ruled(
-        rule("mine", "only = true", 'items = "secret = x"')
+        rule("mine", "boost = 2", 'items = "secret = x"')
         + rule("gone", "hide = true", 'documents = ["layoffs.pdf", "d0"]')
         + rule("none", "boost = 1", 'items = "year = 1900"')
     )
@@ -346,6 +346,17 @@ def test_a_rule_that_cannot_be_answered_does_nothing_and_names_nothing_hidden() 
         "rule gone: 1 of its 2 documents not here",
         "rule none holds, and is about no item here",
     )
+
+
+@pytest.mark.parametrize("items", ["secret = x", "secret != x", "secret missing", "year >= soon"])
+@pytest.mark.parametrize("viewer", [None, Viewer("anna")])
+def test_an_only_that_cannot_be_answered_keeps_nothing(items: str, viewer: Viewer | None) -> None:
+    found = ruled(rule("mine", "only = true", f'items = "{items}"'), viewer=viewer)
+    assert dict(found.hidden) == dict.fromkeys(range(len(NAMES)), "rule mine keeps only others")
+    assert found.fired == ("mine",)
+    told = "rule mine keeps nothing: the items here cannot answer its conditions"
+    empty = "no item is left: rule mine keeps only others"
+    assert found.notes == ((told, empty) if viewer is None else (empty,))
 
 
 def test_a_viewer_is_told_of_no_rule_that_touches_none_of_their_items() -> None:
