@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import field as fact
 from datetime import date, timedelta
@@ -10,6 +11,7 @@ from datetime import date, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from core.filters import FilterError
 from core.protocols import Items
 from core.trace import Ranking
 
@@ -56,11 +58,13 @@ class Recency:
     name = "recency"
 
     def rank(self, query: str, items: Items) -> Ranking:
-        return recency(items.fields.dates(self.field), items.first_stage.today, self.half_life)
+        return recency(self._dates(items), items.first_stage.today, self.half_life)
 
     def notes(self, items: Items) -> tuple[str, ...]:
         """What should be known of the ranking."""
-        dates = items.fields.dates(self.field)
+        dates = self._dates(items)
+        if np.isnan(dates).all():
+            return (f"no item has a date in {self.field}",)
         late = to_come(dates if self.passing is None else dates[self.passing], items.first_stage.today)
         if late == 1:
             return (f"1 date in {self.field} is yet to come: it counts as today",)
@@ -72,6 +76,9 @@ class Recency:
         day = _EPOCH + timedelta(days=math.floor(days))
         return f"{self.field} {day}: 2^(−{age:.0f}/{self.half_life:g}) = {2 ** (-age / self.half_life):#.4g}"
 
+    def _dates(self, items: Items) -> NDArray[np.float64]:
+        return _column(items.fields.dates, self.field, items)
+
 
 @dataclass(frozen=True)
 class Popularity:
@@ -81,7 +88,21 @@ class Popularity:
     name = "popularity"
 
     def rank(self, query: str, items: Items) -> Ranking:
-        return popularity(items.fields.numbers(self.field))
+        return popularity(_column(items.fields.numbers, self.field, items))
+
+    def notes(self, items: Items) -> tuple[str, ...]:
+        """What should be known of the ranking."""
+        found = np.isfinite(_column(items.fields.numbers, self.field, items))
+        return () if found.any() else (f"no item has a number in {self.field}",)
 
     def why(self, query: str, item: int, items: Items) -> str:
         return f"{self.field} {float(items.fields.numbers(self.field)[item]):g}"
+
+
+def _column(read: Callable[[str], NDArray[np.float64]], field: str, items: Items) -> NDArray[np.float64]:
+    """The field's values, shape (n_items,); NaN throughout where no item has the field: those that have it
+    may be hidden from this viewer, whose settings are right all the same."""
+    try:
+        return read(field)
+    except FilterError:
+        return np.full(len(items.item_ids), np.nan)

@@ -271,12 +271,17 @@ def test_a_date_to_come_counts_as_today_and_is_told() -> None:
     assert trace.notes == ("recency: 1 date in written is yet to come: it counts as today",)
 
 
-def test_a_field_that_is_not_there_costs_its_signal_only() -> None:
-    trace = under("", SETTINGS.replace(recency_field="colour"))
+def test_a_field_that_no_item_of_the_viewers_has_ranks_nothing_and_is_no_error() -> None:
+    trace = under("", SETTINGS.replace(recency_field="colour", popularity_field="size"))
     assert not len(trace.stage("items.recency").ranking)
-    (note,) = trace.notes
-    assert note.startswith("recency: this signal is left out: ")
-    assert "colour" in note
+    assert not len(trace.stage("items.popularity").ranking)
+    assert trace.notes == (
+        "recency: no item has a date in colour",
+        "popularity: no item has a number in size",
+    )
+    assert len(trace.passages) == 5
+    with pytest.raises(FilterError, match="no item has a field 'colour'"):
+        under("", SETTINGS.replace(filters="colour exists"))
 
 
 def test_a_viewer_sees_what_a_collection_without_the_rest_would_give() -> None:
