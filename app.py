@@ -160,6 +160,8 @@ def _results() -> None:
     if trace is None:
         return
     try:
+        if not state.all_there(_corpus_of(trace), documents_of(state.collection())):
+            st.rerun()  # something on show was removed, replaced or hidden since: the whole page anew
         _draw_trace(trace, _corpus_of(trace))
     except RankscopeError as error:
         draw.notice(str(error), "error")

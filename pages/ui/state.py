@@ -8,6 +8,8 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from core.collection import Collection, create, list_collections, open_collection, remember, remembered
+from core.corpus import Corpus
+from core.documents import Documents
 from core.errors import CollectionError, SettingsError
 from core.report.find import find_chunks
 from core.report.tables import Reader
@@ -74,6 +76,7 @@ def _choose(found: Collection) -> None:
         "rs_lines",
         "rs_reader",
         "rs_found",
+        "rs_there",
     ):
         st.session_state.pop(key, None)
     st.session_state.pop(QUERY_BOX, None)
@@ -90,10 +93,15 @@ def search_settings() -> SearchSettings:
     """This session's search settings: first those of the link, else those saved with the collection."""
     chosen = collection()
     if "rs_search" not in st.session_state:
-        st.session_state["rs_search"] = _linked_settings() or chosen.settings().search
+        st.session_state["rs_search"] = _linked_settings() or _unfiltered(chosen.settings().search)
         if chosen.settings_note:
             notify(chosen.settings_note)
     return st.session_state["rs_search"]
+
+
+def _unfiltered(settings: SearchSettings) -> SearchSettings:
+    """What is kept for everybody: a filter may name what only who wrote it may see, and is of one question."""
+    return settings.replace(filters="")
 
 
 def _linked_settings() -> SearchSettings | None:
@@ -109,7 +117,8 @@ def _linked_settings() -> SearchSettings | None:
 
 
 def set_search_settings(settings: SearchSettings) -> None:
-    """Change the search settings, and save them with the collection where this person may."""
+    """Change the search settings, and save them with the collection where this person may: all but the filters,
+    which live in the session and in links."""
     # The link has had its say; left in the address it would undo the change at the next refresh.
     for name in st.query_params.to_dict():
         if name.partition(".")[0] in _LINK_FIELDS or name == _DEFAULTS:
@@ -117,7 +126,7 @@ def set_search_settings(settings: SearchSettings) -> None:
     chosen = collection()
     st.session_state["rs_search"] = settings
     if people.may_manage():
-        chosen.save_settings(Settings(chosen.settings().index, settings))
+        chosen.save_settings(Settings(chosen.settings().index, _unfiltered(settings)))
 
 
 def share_link(query: str, settings: SearchSettings) -> str:
@@ -232,6 +241,16 @@ def trace() -> Trace | None:
     except people.NotSignedIn:
         st.rerun()  # a part of the page drawn by itself: the whole page asks to sign in
     return found if seen_here else None
+
+
+def all_there(corpus: Corpus, documents: Documents) -> bool:
+    """Whether all items of the corpus are among these documents, as they were; looked at once for the same two."""
+    held = st.session_state.get("rs_there")
+    if held is None or held[0] is not corpus or held[1] is not documents:
+        now = set(zip(documents.ids, documents.digests, strict=True))
+        there = now.issuperset(zip(corpus.item_ids, corpus.item_digests, strict=True))
+        held = st.session_state["rs_there"] = (corpus, documents, there)
+    return held[2]
 
 
 def shown() -> Trace | None:

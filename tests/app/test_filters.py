@@ -47,6 +47,10 @@ def items(page: AppTest) -> int:
     return found["of"]
 
 
+def filters(page: AppTest) -> str:
+    return page.session_state["rs_search"].filters
+
+
 def chips(page: AppTest) -> list[str]:
     return [one.label for one in page.button if one.key and one.key.startswith("filter_chip_")]
 
@@ -58,22 +62,22 @@ def test_facets_count_what_passes_the_other_conditions_and_filter_the_search(
     page.selectbox(key="filter_field").select("severity").run()
     assert boxes(page) == {"high · 2": False, "low · 1": False, "medium · 1": False}
     page.checkbox(key="filter_is severity: high").check().run()
-    assert tickets.settings().search.filters == "severity = high"
+    assert filters(page) == "severity = high"
     assert items(page) == 2
     assert chips(page) == ["severity = high"]
     assert "2 of 4 items pass" in shown_text(page)
     page.checkbox(key="filter_is severity: low").check().run()
-    assert tickets.settings().search.filters == "severity = high, low"
+    assert filters(page) == "severity = high, low"
     page.selectbox(key="filter_field").select("customers").run()
     page.number_input(key="filter_From customers True").set_value(10).run()
-    assert tickets.settings().search.filters == "severity = high, low; customers >= 10"
+    assert filters(page) == "severity = high, low; customers >= 10"
     assert items(page) == 2
     page.selectbox(key="filter_field").select("severity").run()
     assert boxes(page) == {"high · 2": True, "low · 0": True, "medium · 0": False}
     page.button(key="filter_chip_1").click().run()
-    assert tickets.settings().search.filters == "severity = high, low"
+    assert filters(page) == "severity = high, low"
     page.button(key="reset_Filters").click().run()
-    assert tickets.settings().search.filters == ""
+    assert filters(page) == ""
     assert (chips(page), items(page)) == ([], 4)
 
 
@@ -84,10 +88,10 @@ def test_dates_are_a_range_between_the_first_and_the_last(tickets: Collection, o
     assert str(start.value) == "2023-01-01"
     assert items(page) == 3
     page.date_input(key="filter_To opened").set_value("2023-12-31").run()
-    assert tickets.settings().search.filters == "opened >= 2023-01-01; opened <= 2023-12-31"
+    assert filters(page) == "opened >= 2023-01-01; opened <= 2023-12-31"
     assert items(page) == 1
     start.set_value(None).run()
-    assert tickets.settings().search.filters == "opened <= 2023-12-31"
+    assert filters(page) == "opened <= 2023-12-31"
 
 
 def test_a_typed_filter_is_taken_or_says_what_is_wrong_and_stays(
@@ -97,7 +101,7 @@ def test_a_typed_filter_is_taken_or_says_what_is_wrong_and_stays(
     page.text_input(key="filter_text").set_value("severty = high").run()
     assert "No item has a field 'severty'; fields are severity" in shown_text(page)
     assert page.text_input(key="filter_text").value == "severty = high"
-    assert (tickets.settings().search.filters, items(page)) == ("", 4)
+    assert (filters(page), items(page)) == ("", 4)
     page.text_input(key="filter_text").set_value("severity=high;note  missing").run()
     assert page.text_input(key="filter_text").value == "severity = high; note missing"
     assert "No item has a field" not in shown_text(page)

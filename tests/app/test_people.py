@@ -22,10 +22,11 @@ from core.behaviour.events import Event
 from core.behaviour.store import Behaviour
 from core.collection import Collection, open_collection
 from core.corpus import build_corpus
+from core.documents import ListedDocuments
 from core.evaluation import open_judgements
 from core.pipeline import search
 from core.settings import SearchSettings, Settings
-from pages.ui import evaluate_work, resources
+from pages.ui import evaluate_work, happened, resources, state
 from tests.app.conftest import ROOT, add, columns_data, shown_text
 
 OpenPage = Callable[..., AppTest]
@@ -190,6 +191,45 @@ def test_a_search_ranks_only_what_the_viewer_may_see(ask: Ask, divided: Collecti
 
     assert items(anna) == [fans, lamps]
     assert items(bert) == [pumps, lamps]
+    assert "Pumps" not in everything(anna)
+
+
+def test_what_is_hidden_while_it_is_on_show_is_not_drawn_again(
+    ask: Ask, divided: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of the page that is drawn by itself holds a trace of before; here it changes in between."""
+    fans, lamps = divided.documents().ids[1:]
+    told = happened.shown
+
+    def hide(*facts: Any) -> None:
+        divided.set_access([fans], frozenset())
+        told(*facts)
+
+    monkeypatch.setattr(happened, "shown", hide)
+    anna = ask(SEARCH, claims(), q="bearing grease")
+
+    assert items(anna) == [lamps]
+    assert "squeaks" not in everything(anna)
+
+
+def test_a_document_on_show_is_there_while_its_text_is_the_same(divided: Collection) -> None:
+    corpus, now = build_corpus(divided, divided.settings().index), [*divided.documents()]
+    assert state.all_there(corpus, ListedDocuments(now))
+    assert not state.all_there(corpus, ListedDocuments(now[1:]))
+    assert not state.all_there(corpus, ListedDocuments([replace(now[0], text="Other words."), *now[1:]]))
+
+
+def test_an_administrators_filter_is_nobody_elses(ask: Ask, divided: Collection) -> None:
+    root = ask(SEARCH, claims("root@example.org"), q="bearing", filters="title = Pumps")
+    next(one for one in root.toggle if one.label == "Two stages").set_value(False).run()
+
+    assert root.session_state["rs_search"].filters == "title = Pumps"
+    assert divided.settings().search == SearchSettings(two_stage=False)
+    divided.save_settings(
+        Settings(search=SearchSettings(filters="title = Pumps"))
+    )  # of an earlier version
+    anna = ask(SEARCH, claims(), q="bearing")
+    assert anna.session_state["rs_search"] == SearchSettings()
     assert "Pumps" not in everything(anna)
 
 
@@ -470,11 +510,20 @@ def test_a_query_is_seen_as_two_viewers_side_by_side(divided: Collection) -> Non
         assert corpus is not None
         two_viewers(current_trace(corpus, "bearing grease", state.search_settings()), corpus)
 
+    divided.save_rules(
+        '[[rule]]\nname = "for sales"\ngroups = ["sales"]\ndocuments = ["lamps.md"]\nboost = 1\n'
+    )
     test = AppTest.from_function(page, default_timeout=60).run()
     assert not test.exception
     shown = shown_text(test)
     assert "As somebody who sees everything" in shown
     assert "3 of 3 documents, 4 of 4 chunks" in shown
+    assert "As anybody" in shown
+    assert "1 of 3 documents, 1 of 4 chunks" in shown
+    assert "Rules that hold" not in shown
+    test.session_state["two_viewers_second"] = ["group:sales"]
+    shown = shown_text(test.run())
+    assert shown.count("Rules that hold: for sales.") == 1
     assert "As group sales" in shown
     assert "2 of 3 documents, 3 of 4 chunks" in shown
     assert shown.count("only here: hidden from the other") == 1
