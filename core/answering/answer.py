@@ -35,7 +35,8 @@ class Part:
 @dataclass(frozen=True)
 class Answer:
     """A question's answer, or what came of it. `dollars` is None where no price or no usage is known;
-    `expected` is what was estimated before. `at`: when it was asked, UTC (ISO 8601)."""
+    `expected` is what was estimated before. `at`: when it was asked, UTC (ISO 8601); `asker`: by whom, empty
+    where that is not known."""
 
     id: int
     key: str
@@ -52,6 +53,7 @@ class Answer:
     seconds: float = 0.0
     note: str = ""
     request_id: str = ""
+    asker: str = ""
 
     @property
     def text(self) -> str:

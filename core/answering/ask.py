@@ -27,6 +27,7 @@ def ask(
     client: Claude,
     prices: Prices,
     expected: float | None = None,
+    asker: str = "",
 ) -> Iterator[Answer]:
     """The answer as it grows; each one given is on disk already. The last one is final.
 
@@ -49,7 +50,7 @@ def ask(
                 f"all documents are {counted:,} tokens, the limit is {limit:,}; ask from the passages",
                 "size",
             )
-    answer = store.begin(inquiry, expected)
+    answer = store.begin(inquiry, expected, asker)
     started = kept = time.monotonic()
     parts: list[Part] = []
     block = -1
@@ -134,6 +135,7 @@ class AnswerJob:
         client: Claude,
         prices: Prices,
         expected: float | None = None,
+        asker: str = "",
     ) -> None:
         self.inquiry = inquiry
         self.answer: Answer | None = None  # as far as it has come
@@ -141,7 +143,7 @@ class AnswerJob:
         self.started = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(
-            target=self._run, args=(store, client, prices, expected), daemon=True
+            target=self._run, args=(store, client, prices, expected, asker), daemon=True
         )
         self._thread.start()
 
@@ -160,9 +162,11 @@ class AnswerJob:
     def wait(self, seconds: float | None = None) -> None:
         self._thread.join(seconds)
 
-    def _run(self, store: AnswerStore, client: Claude, prices: Prices, expected: float | None) -> None:
+    def _run(
+        self, store: AnswerStore, client: Claude, prices: Prices, expected: float | None, asker: str
+    ) -> None:
         try:
-            with closing(ask(self.inquiry, store, client, prices, expected)) as growing:  # type: ignore[type-var]
+            with closing(ask(self.inquiry, store, client, prices, expected, asker)) as growing:  # type: ignore[type-var]
                 for answer in growing:
                     self.answer = answer
                     if self._stop.is_set():

@@ -12,23 +12,25 @@ from pathlib import Path
 
 from core.answering.answer import Answer, Cited, Part
 from core.answering.inquiry import Inquiry, Source
-from core.database import clear_errors, connect, make_tables, transaction
+from core.database import change_tables, clear_errors, connect, make_tables, transaction
 from core.llm import Usage
 
-SCHEMA = 1
+SCHEMA = 2
 _HOUR = timedelta(hours=1)
 _TABLES = """
 CREATE TABLE answers(
     seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, prefix TEXT NOT NULL,
     question TEXT NOT NULL, path TEXT NOT NULL, model TEXT NOT NULL, sources TEXT NOT NULL,
     at TEXT NOT NULL, parts TEXT NOT NULL, state TEXT NOT NULL, usage TEXT NOT NULL, dollars REAL,
-    expected REAL, seconds REAL NOT NULL, note TEXT NOT NULL, request_id TEXT NOT NULL);
+    expected REAL, seconds REAL NOT NULL, note TEXT NOT NULL, request_id TEXT NOT NULL,
+    asker TEXT NOT NULL DEFAULT '');
 CREATE INDEX answers_by_key ON answers(key);
 CREATE INDEX answers_by_prefix ON answers(prefix);
 """
+_SINCE_1 = "ALTER TABLE answers ADD COLUMN asker TEXT NOT NULL DEFAULT ''"
 _COLUMNS = (
     "seq, key, question, path, model, sources, at, parts, state, usage, dollars, expected, seconds, "
-    "note, request_id"
+    "note, request_id, asker"
 )
 
 
@@ -41,13 +43,14 @@ class AnswerStore:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "answers.db"
 
-    def begin(self, inquiry: Inquiry, expected: float | None) -> Answer:
+    def begin(self, inquiry: Inquiry, expected: float | None, asker: str = "") -> Answer:
         """A place for an answer, before it is asked for: cut, until it is known to be whole."""
         at = datetime.now(UTC).isoformat(timespec="seconds")
         with self._open() as database:
             row = database.execute(
                 "INSERT INTO answers(key, prefix, question, path, model, sources, at, parts, state, usage, "
-                "expected, seconds, note, request_id) VALUES (?,?,?,?,?,?,?,'[]','cut','{}',?,0,'','')",
+                "expected, seconds, note, request_id, asker) "
+                "VALUES (?,?,?,?,?,?,?,'[]','cut','{}',?,0,'','',?)",
                 (
                     inquiry.key,
                     inquiry.prefix,
@@ -57,6 +60,7 @@ class AnswerStore:
                     json.dumps([astuple(source) for source in inquiry.sources]),
                     at,
                     expected,
+                    asker,
                 ),
             )
             place = int(row.lastrowid or 0)
@@ -69,6 +73,7 @@ class AnswerStore:
             inquiry.sources,
             at,
             expected=expected,
+            asker=asker,
         )
 
     def save(self, answer: Answer) -> None:
@@ -100,21 +105,23 @@ class AnswerStore:
             row = database.execute(f"SELECT {_COLUMNS} FROM answers WHERE seq=?", (place,)).fetchone()
         return _answer(row) if row else None
 
-    def find(self, key: str) -> Answer | None:
-        """The whole answer given last to the same question, model and sources."""
+    def find(self, key: str, asker: str | None = None) -> Answer | None:
+        """The whole answer given last to the same question, model and sources: to this asker, None is to anybody."""
         with self._open() as database:
             row = database.execute(
-                f"SELECT {_COLUMNS} FROM answers WHERE key=? AND state='whole' ORDER BY seq DESC LIMIT 1",
-                (key,),
+                f"SELECT {_COLUMNS} FROM answers WHERE key=?1 AND state='whole' AND (?2 IS NULL OR asker=?2) "
+                "ORDER BY seq DESC LIMIT 1",
+                (key, asker),
             ).fetchone()
         return _answer(row) if row else None
 
-    def latest(self, most: int = 50) -> list[Answer]:
-        """Answers, the latest first; not those of which nothing has come."""
+    def latest(self, most: int = 50, asker: str | None = None) -> list[Answer]:
+        """Answers to this asker (None: to anybody), the latest first; not those of which nothing has come."""
         with self._open() as database:
             rows = database.execute(
-                f"SELECT {_COLUMNS} FROM answers WHERE parts<>'[]' OR state<>'cut' ORDER BY seq DESC LIMIT ?",
-                (most,),
+                f"SELECT {_COLUMNS} FROM answers WHERE (parts<>'[]' OR state<>'cut') "
+                "AND (?1 IS NULL OR asker=?1) ORDER BY seq DESC LIMIT ?2",
+                (asker, most),
             ).fetchall()
         return [_answer(row) for row in rows]
 
@@ -140,6 +147,8 @@ class AnswerStore:
             transaction(database),
         ):
             make_tables(database, self._path, _TABLES, SCHEMA)
+            if database.execute("PRAGMA user_version").fetchone()[0] == 1:
+                change_tables(database, _SINCE_1, SCHEMA)
             yield database
 
 

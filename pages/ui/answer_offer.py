@@ -20,7 +20,7 @@ from core.answering import (
 from core.collection import Collection
 from core.errors import RankscopeError
 from core.llm import Claude
-from pages.ui import answer_state, draw
+from pages.ui import answer_state, draw, people
 from pages.ui.plain import counted
 from pages.ui.prices import dollars, prices
 
@@ -66,7 +66,7 @@ def _offer(collection: Collection, inquiry: Inquiry, no_key: bool) -> None:
     found = estimate(
         inquiry, prices(), prompt, answer_state.counted_tokens(inquiry.key), until is not None
     )
-    stored = store.find(inquiry.key)
+    stored = store.find(inquiry.key, answer_state.asker())
     _figures(inquiry, found, until is not None)
     if not found.fits:
         draw.text("That is more than may be sent. Choose fewer passages.", "rs-quiet")
@@ -138,13 +138,15 @@ def _rough(prefix: str, _inquiry: Inquiry) -> int:
 
 
 def _send(collection: Collection, inquiry: Inquiry, expected: float | None, again: bool) -> None:
-    store = AnswerStore(collection.folder)
+    store, user = AnswerStore(collection.folder), people.user()
 
     def begin() -> AnswerJob:
-        return AnswerJob(inquiry, store, Claude(retries=1), prices(), expected)
+        return AnswerJob(inquiry, store, Claude(retries=1), prices(), expected, user)
 
     try:
-        stored = None if again else store.find(inquiry.key)  # answered since, in another window
+        stored = (
+            None if again else store.find(inquiry.key, answer_state.asker())
+        )  # answered since, in another window
         if stored:
             answer_state.open_answer(collection, stored.id)
         else:

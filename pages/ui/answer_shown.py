@@ -193,16 +193,19 @@ def _find(collection: Collection) -> Callable[[str], Document | None]:
 
 
 def _seen(collection: Collection) -> Callable[[Answer], bool]:
-    """Whether an answer may be shown: a viewer sees those made of nothing but what is theirs to see."""
-    if people.viewer() is None:
+    """Whether an answer may be shown: who does not see all sees what they asked themselves, and of that what is
+    made of nothing but what is theirs to see."""
+    asker = answer_state.asker()
+    if asker is None:
         return lambda answer: True
     ids = frozenset(documents_of(collection).ids)
-    return lambda answer: all(source.document in ids for source in answer.sources)
+    return lambda answer: answer.asker == asker and all(one.document in ids for one in answer.sources)
 
 
 def earlier(collection: Collection) -> None:
     """The answers kept for this collection: opening one sends nothing."""
-    kept = [*filter(_seen(collection), AnswerStore(collection.folder).latest(_LISTED))]
+    latest = AnswerStore(collection.folder).latest(_LISTED, answer_state.asker())
+    kept = [*filter(_seen(collection), latest)]
     if not kept:
         return
     with st.expander(f"Earlier answers ({len(kept)})", key="answer_earlier"):

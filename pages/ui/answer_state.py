@@ -28,6 +28,11 @@ def _desk(collection: Collection) -> str:
     return f"{collection.folder} {people.user()} {people.whom()}"
 
 
+def asker() -> str | None:
+    """Whose answers are listed, opened and found again: one's own; None is everybody's, for who sees all."""
+    return None if people.viewer() is None else people.user()
+
+
 def follow(collection: Collection, begin: Callable[[], AnswerJob]) -> None:
     """Begin an answer and show it as it comes. While one of theirs is on its way to the collection nothing begins: a
     button that is pressed twice, or in two windows, pays once. Raises what `begin` raises."""

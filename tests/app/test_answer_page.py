@@ -118,6 +118,7 @@ def test_an_answer_shows_its_citations_and_what_it_took(
     sent(page, machines)
     assert not page.exception
     kept = AnswerStore(machines.folder).latest()[0]
+    assert kept.asker == "local"
     data = component(page)
     assert data["busy"] is False
     assert data["lines"][0]["parts"][0] == {

@@ -26,7 +26,7 @@ from core.documents import ListedDocuments
 from core.evaluation import open_judgements
 from core.pipeline import search
 from core.settings import SearchSettings, Settings
-from pages.ui import evaluate_work, happened, resources, state
+from pages.ui import answer_offer, evaluate_work, happened, resources, state
 from tests.app.conftest import ROOT, add, columns_data, shown_text
 
 OpenPage = Callable[..., AppTest]
@@ -322,14 +322,36 @@ def test_answers_made_of_hidden_documents_are_not_listed(ask: Ask, divided: Coll
     store = AnswerStore(divided.folder)
     for question, ids in (("of both", documents.ids[::2]), ("of lamps", documents.ids[2:])):
         sources = tuple(Source(one, "0", "T", 0, 9, ((0, 9),)) for one in ids)
-        answer = store.begin(
-            Inquiry(question, "passages", "claude-x", sources, ("text",) * len(ids)), 0.1
-        )
-        store.save(replace(answer, state="whole"))
+        inquiry = Inquiry(question, "passages", "claude-x", sources, ("text",) * len(ids))
+        store.save(replace(store.begin(inquiry, 0.1, "anna@example.org"), state="whole"))
 
     assert "of lamps" in shown_text(ask("pages/answer.py", claims()))
     assert "of both" not in everything(ask("pages/answer.py", claims()))
     assert "of both" in shown_text(ask("pages/answer.py", claims("root@example.org")))
+    assert "of lamps" not in everything(ask("pages/answer.py", claims("bert@example.org")))
+
+
+def test_the_same_question_of_somebody_else_is_not_offered_from_the_store(
+    ask: Ask, divided: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    divided.set_access(divided.documents().ids, None)  # both see the same, and would send the same
+    offered: list[Inquiry] = []
+    offer = answer_offer._offer
+
+    def offer_noted(collection: Collection, inquiry: Inquiry, no_key: bool) -> None:
+        offered.append(inquiry)
+        offer(collection, inquiry, no_key)
+
+    monkeypatch.setattr(answer_offer, "_offer", offer_noted)
+    ask("pages/answer.py", claims(), q="lamp driver")
+    store = AnswerStore(divided.folder)
+    for inquiry in offered:
+        store.save(replace(store.begin(inquiry, None, "anna@example.org"), state="whole"))
+    stored = {"answer_stored_passages", "answer_stored_base"}
+
+    assert stored <= keys(ask("pages/answer.py", claims(), q="lamp driver"))
+    assert stored <= keys(ask("pages/answer.py", claims("root@example.org"), q="lamp driver"))
+    assert not stored & keys(ask("pages/answer.py", claims("bert@example.org"), q="lamp driver"))
 
 
 # Administrators

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -489,6 +490,48 @@ def test_a_store_of_a_newer_version_is_left_alone(store: AnswerStore, home: Path
         database.execute("PRAGMA user_version=9")
     with pytest.raises(Exception, match="format 9"):
         store.latest()
+
+
+def test_answers_are_found_by_who_asked(store: AnswerStore) -> None:
+    inquiry = whole_base()
+    for asker in ("anna@example.org", *["bert@example.org"] * 3, ""):
+        store.save(replace(store.begin(inquiry, None, asker), state="whole"))
+
+    assert [one.id for one in store.latest(2)] == [5, 4]
+    assert [one.id for one in store.latest(2, "anna@example.org")] == [1]  # the limit counts one's own
+    assert [one.asker for one in store.latest(9, "bert@example.org")] == ["bert@example.org"] * 3
+    assert store.latest(9, "x@example.org") == []
+    for asker, place in ((None, 5), ("anna@example.org", 1), ("bert@example.org", 4)):
+        found = store.find(inquiry.key, asker)
+        assert found
+        assert found.id == place
+    assert store.find(inquiry.key, "x@example.org") is None
+
+
+def test_answers_of_before_askers_were_kept_are_nobodys(store: AnswerStore, home: Path) -> None:
+    with closing(sqlite3.connect(home / "answers.db")) as database:
+        database.executescript(
+            "CREATE TABLE answers(seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, prefix TEXT NOT NULL, "
+            "question TEXT NOT NULL, path TEXT NOT NULL, model TEXT NOT NULL, sources TEXT NOT NULL, "
+            "at TEXT NOT NULL, parts TEXT NOT NULL, state TEXT NOT NULL, usage TEXT NOT NULL, dollars REAL, "
+            "expected REAL, seconds REAL NOT NULL, note TEXT NOT NULL, request_id TEXT NOT NULL);"
+            "INSERT INTO answers VALUES (7,'k','p','Why?','base','m','[]','2026-01-01T00:00:00+00:00','[]','whole',"
+            "'{}',0.5,NULL,1.5,'','r');"
+            "PRAGMA user_version=1;"
+        )
+    [kept] = store.latest()
+    assert (kept.id, kept.question, kept.dollars, kept.request_id, kept.asker) == (
+        7,
+        "Why?",
+        0.5,
+        "r",
+        "",
+    )
+    assert store.latest(asker="anna@example.org") == []
+    assert store.begin(whole_base(), None, "anna@example.org").id == 8
+    found = AnswerStore(home).get(8)
+    assert found
+    assert found.asker == "anna@example.org"
 
 
 # Costs
