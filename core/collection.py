@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from core.access import Access, AccessError, Viewer, parse_access, quoted, visible
+from core.access import Access, AccessError, Viewer, parse_access, quoted, visible, written_access
 from core.database import change_tables, clear_errors, connect, make_tables, transaction
 from core.documents import document_digest, metadata_of, restored, structure_of
 from core.errors import CollectionError, SettingsError
@@ -102,10 +102,12 @@ class FileInfo:
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """What became of a file: "added", "replaced", or "same" when its very bytes are there already."""
+    """What became of a file: "added", "replaced", or "same" when its very bytes are there already, which
+    `note` then says."""
 
     status: Literal["added", "replaced", "same"]
     file: FileInfo
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +231,10 @@ class Collection:
 
     def add(self, loaded: Loaded, name: str, size: int, access: Access = None) -> AddResult:
         """Keep a file's documents, for those in `access` to see. One whose very bytes are there already
-        changes nothing ("same")."""
+        changes nothing ("same"), nor who may see it, and the result's note says so."""
         with self._write() as database:
             if there := _file(database, loaded.file_hash):
-                return AddResult("same", there)
+                return AddResult("same", there, _said_of_same(database, there, access))
             info = _insert(database, loaded, name, size)
             if access is not None:
                 _set_access(database, {document.id: access for document in loaded.documents})
@@ -256,7 +258,7 @@ class Collection:
             self._delete(database, old_file_hash)
             if there := _file(database, loaded.file_hash):
                 _bump(database)
-                return AddResult("same", there)
+                return AddResult("same", there, _said_of_same(database, there, access))
             info = _insert(database, loaded, name, size)
             shared = _shared(was.values())
             wanted = {
@@ -276,6 +278,12 @@ class Collection:
         """All files, in the order they were added."""
         with self._read() as database:
             return [_file_info(row) for row in database.execute("SELECT * FROM files ORDER BY rowid")]
+
+    def already_here(self, file_hash: str, access: Access | Literal["kept"] = "kept") -> str:
+        """What to say of a file whose very bytes are there, whoever in `access` should see it; else blank."""
+        with self._read() as database:
+            there = _file(database, file_hash)
+            return _said_of_same(database, there, access) if there else ""
 
     def find_by_name(self, name: str) -> FileInfo | None:
         """The file added last under this name."""
@@ -683,6 +691,17 @@ def _access_of_file(database: sqlite3.Connection, file_hash: str) -> dict[str, A
         (file_hash,),
     )
     return {identity: written and _read_access(written) for identity, written in rows}
+
+
+def _said_of_same(
+    database: sqlite3.Connection, there: FileInfo, access: Access | Literal["kept"]
+) -> str:
+    said = f"the same bytes are already here as {there.name}"
+    held = set(_access_of_file(database, there.file_hash).values())
+    if access == "kept" or held <= {access}:
+        return said
+    who = written_access(held.pop()) if len(held) == 1 else "not the same for all its documents"
+    return f"{said}; who may see it was not changed: {who}"
 
 
 def _read_access(written: str) -> Access:

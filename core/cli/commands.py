@@ -88,6 +88,14 @@ def add(
     replace: Annotated[
         bool, typer.Option(help="A file of the same name is replaced, not kept beside.")
     ] = False,
+    access: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHO",
+            help='Who may see their documents, from the first moment: such as "group:legal"; else everyone, '
+            "or those who saw what is replaced.",
+        ),
+    ] = None,
     index: Annotated[bool, typer.Option(help="Embed and index afterwards.")] = True,
     as_json: JsonOption = False,
 ) -> None:
@@ -95,9 +103,12 @@ def add(
 
     The password of an encrypted PDF is read from RANKSCOPE_PDF_PASSWORD.
     """
+    from core.access import Access, parse_access
     from core.collection import open_or_create
     from core.loading import LoadOptions, load
 
+    if access is not None and not access.strip():  # such as a variable that is unset
+        raise typer.BadParameter("--access is blank; write everyone, nobody, or users and groups")
     options = LoadOptions(
         password=os.environ.get("RANKSCOPE_PDF_PASSWORD"),
         encoding=encoding,
@@ -105,6 +116,7 @@ def add(
         prechunked=prechunked,
     )
     with errors():
+        readers: Access | Literal["kept"] = "kept" if access is None else parse_access(access)
         sample_if_asked(collection)
         store = open_or_create(collection)
         rows = []
@@ -115,9 +127,10 @@ def add(
                 loaded = load(data, name, options)
                 old = store.find_by_name(name)
                 if old and replace and old.file_hash != loaded.file_hash:
-                    result = store.replace(old.file_hash, loaded, name, len(data))
+                    result = store.replace(old.file_hash, loaded, name, len(data), readers)
                 else:
-                    result = store.add(loaded, name, len(data))
+                    who = None if readers == "kept" else readers
+                    result = store.add(loaded, name, len(data), who)
                 row |= {
                     "status": result.status,
                     "documents": len(loaded.documents),
@@ -126,8 +139,8 @@ def add(
                     "characters": loaded.characters,
                     "headings": loaded.headings,
                 }
-                if result.status == "same" and result.file.name != name:
-                    row["warnings"].append(f"the same bytes are here as {result.file.name}")
+                if result.note and (access is not None or result.file.name != name):
+                    row["warnings"].append(result.note)
                 if old and result.status == "added":
                     row["warnings"].append(
                         "another file of this name was kept beside it; --replace replaces it"

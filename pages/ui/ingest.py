@@ -105,21 +105,19 @@ def ingest(task: Task, collection: Collection, limits: Limits) -> Outcome:
     """Read one file and commit it on its own; what goes wrong is told in the outcome."""
     name, data = task.incoming.name, task.incoming.data
     try:
-        held = {file.file_hash: file.name for file in collection.files()}
         digest = task.incoming.digest
-        if digest in held and task.replaces != digest:
-            return Outcome(
-                name, "already here", message=f"the same bytes are already here as {held[digest]}"
-            )
+        if task.replaces != digest and (said := collection.already_here(digest, task.access)):
+            return Outcome(name, "already here", message=said)
         loaded = load(data, name, task.options, limits)
         status: str
-        if task.replaces in held:
-            status = collection.replace(task.replaces, loaded, name, len(data), task.access).status
+        if any(file.file_hash == task.replaces for file in collection.files()):
+            result = collection.replace(task.replaces, loaded, name, len(data), task.access)
+            status = result.status
         else:
             beside = collection.find_by_name(name)
             access = None if task.access == "kept" else task.access
-            status = collection.add(loaded, name, len(data), access).status
-            status = "kept both" if beside and status == "added" else status
+            result = collection.add(loaded, name, len(data), access)
+            status = "kept both" if beside and result.status == "added" else result.status
     except RankscopeError as error:
         return Outcome(
             name, "failed", message=str(error), needs_password=isinstance(error, PasswordNeeded)
@@ -132,7 +130,7 @@ def ingest(task: Task, collection: Collection, limits: Limits) -> Outcome:
         loaded.characters,
         loaded.headings,
         loaded.encoding or "",
-        "; ".join(loaded.warnings),
+        "; ".join(filter(None, (result.note, *loaded.warnings))),
     )
 
 

@@ -14,11 +14,13 @@ from streamlit.testing.v1 import AppTest
 
 import core.embedding
 import core.vectors_cache
+from core.access import parse_access
 from core.collection import Collection, list_collections, open_collection
 from core.errors import CollectionError, PasswordNeeded, Stopped
-from core.loading import load
+from core.loading import Limits, LoadOptions, load
 from core.settings import DEFAULT_MODEL
 from pages.ui import resources
+from pages.ui.ingest import Incoming, Task, ingest
 from tests.app.conftest import DOCUMENTS, add, shown_text
 from tests.fakes import HashEmbedder
 
@@ -117,6 +119,17 @@ def test_the_same_bytes_are_recognised_under_another_name(
     assert results(test)[0]["Result"] == "already here"
     assert results(test)[0]["Notes"] == "the same bytes are already here as lamps.md"
     assert machines.version == version
+
+
+def test_the_same_bytes_for_others_are_said_to_stay_as_they_are(machines: Collection) -> None:
+    same = Incoming.of("copy.md", DOCUMENTS["lamps.md"].encode())
+    task = Task(same, LoadOptions(), access=parse_access("group:legal"))
+    outcome = ingest(task, machines, Limits())
+    assert (outcome.status, outcome.message) == (
+        "already here",
+        "the same bytes are already here as lamps.md; who may see it was not changed: everyone",
+    )
+    assert set(machines.documents().access) == {None}
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,10 @@ def test_a_copy_under_another_name_is_named(files: Path) -> None:
     run("add", str(files / "valves.txt"), "-c", "Mine")
     (files / "copy.txt").write_bytes((files / "valves.txt").read_bytes())
     (row,) = json.loads(run("add", str(files / "copy.txt"), "-c", "Mine", "--json"))
-    assert (row["status"], row["warnings"]) == ("same", ["the same bytes are here as valves.txt"])
+    assert (row["status"], row["warnings"]) == (
+        "same",
+        ["the same bytes are already here as valves.txt"],
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps names that are no text")

@@ -88,3 +88,30 @@ def test_a_search_as_somebody_finds_only_what_they_may_see() -> None:
 def test_what_cannot_be_done_is_told(words: list[str], code: int, told: str) -> None:
     assert told in run(*words, code=code)
     assert set(readers("access", "Mine").values()) == {"everyone"}
+
+
+def test_a_file_is_added_for_those_named_from_the_first_moment(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.txt"
+    plan.write_text("The seal plan of the board.")
+    add = ("add", str(plan), "-c", "Mine", "--no-index")
+    assert "--access is blank" in run(*add, "--access", " ", code=2)
+    assert "names nobody" in run(*add, "--access", ",", code=1)
+    assert "plan" not in readers("access", "Mine")
+    run(*add, "--access", "group:legal, anna@x.org")
+    assert readers("access", "Mine")["plan"] == "group:legal, user:anna@x.org"
+    assert "plan" not in names("seal plan", "--as", "ben@x.org")
+
+    (row,) = json.loads(run(*add, "--access", "everyone", "--json"))
+    said = "the same bytes are already here as plan.txt"
+    unchanged = f"{said}; who may see it was not changed: group:legal, user:anna@x.org"
+    assert (row["status"], row["warnings"]) == ("same", [unchanged])
+    (row,) = json.loads(run(*add, "--access", "anna@x.org, legal", "--json"))
+    assert row["warnings"] == [said]
+    assert readers("access", "Mine")["plan"] == "group:legal, user:anna@x.org"
+
+    plan.write_text("The new seal plan of the board.")
+    run(*add, "--replace")
+    assert readers("access", "Mine")["plan"] == "group:legal, user:anna@x.org"
+    plan.write_text("The newest seal plan.")
+    run(*add, "--replace", "--access", "nobody")
+    assert readers("access", "Mine")["plan"] == "nobody"

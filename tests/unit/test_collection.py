@@ -79,6 +79,28 @@ def test_the_same_bytes_change_nothing() -> None:
     assert [file.name for file in made.files()] == ["a.txt"]
 
 
+def test_the_same_bytes_for_others_do_not_change_who_may_see_them() -> None:
+    made = create("Mine")
+    loaded = load(b'{"text": "Pay one."}\n{"text": "Pay two."}\n', "pay.jsonl")
+    said = "the same bytes are already here as pay.jsonl"
+    finance = parse_access("finance")
+    assert made.add(loaded, "pay.jsonl", 9, finance).note == ""
+    assert made.add(loaded, "copy.jsonl", 9, finance).note == said
+    told = f"{said}; who may see it was not changed: group:finance"
+    assert made.add(loaded, "pay.jsonl", 9).note == told
+    assert made.already_here(loaded.file_hash, None) == told
+    assert made.already_here(loaded.file_hash) == said
+    assert made.already_here("gone") == ""
+    assert set(made.documents().access) == {finance}
+    made.set_access(made.documents().ids[:1], None)
+    mixed = made.add(loaded, "pay.jsonl", 9, parse_access("nobody"))
+    assert mixed.note == f"{said}; who may see it was not changed: not the same for all its documents"
+
+    other = load(b"Other.", "other.txt")
+    made.add(other, "other.txt", 6, finance)
+    assert made.replace(other.file_hash, loaded, "pay.jsonl", 9, finance).note == mixed.note
+
+
 def test_a_new_version_replaces_the_old_at_once() -> None:
     made = create("versions")
     put(made, "a.txt", "old words")
