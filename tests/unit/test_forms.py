@@ -21,8 +21,9 @@ from core.evaluation import (
     read_files,
     read_set,
 )
+from core.evaluation.forms import tables
 from core.evaluation.forms.collect import file_names
-from core.types import Document
+from core.types import FORMULA_SIGNS, Document
 
 VALVES = "The valve leaks at night. The pump is new. The valve leaks at noon."
 
@@ -93,6 +94,22 @@ class TestRoundTrips:
         assert "''=said" in text
         spans = FORMS["chunking"].write(SET, DOCUMENTS)["questions_df.csv"]
         assert '"\'=HYPERLINK(""x"")"' in spans
+
+    @pytest.mark.parametrize("sign", FORMULA_SIGNS)
+    def test_every_sign_of_a_formula_is_neutral_and_comes_back(self, sign: str) -> None:
+        for cell in (f"{sign}1", f"'{sign}1", f"''{sign}1"):
+            assert tables.safe(cell) == f"'{cell}"
+            assert tables.plain(tables.safe(cell)) == cell
+        assert tables.safe(f"1{sign}") == tables.plain(f"1{sign}") == f"1{sign}"
+
+    def test_names_that_are_formulas_are_neutral_in_the_table_of_spans(self, tmp_path: Path) -> None:
+        documents = ListedDocuments([document("The pump is new.", "p", "-2+3.txt")])
+        given = Judgements((GoldenQuery("1", "new?", (Evidence("p", 4, 8),)),))
+        files = FORMS["chunking"].write(given, documents)
+        assert files["questions_df.csv"].endswith(",'-2_3\n")
+        found = read_set(folder(tmp_path, files))
+        [place] = found.judgements.queries[0].evidence
+        assert (found.documents[0].name, place.start, place.end) == ("-2_3.md", 4, 8)
 
     @pytest.mark.parametrize("form", ["chunking", "legalbench"])
     def test_span_forms_with_their_documents(self, form: str, tmp_path: Path) -> None:

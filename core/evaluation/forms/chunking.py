@@ -40,7 +40,7 @@ def read(files: Files, documents: Documents | None) -> ImportedSet:
     unknown: Counter[str] = Counter()
     for number, row in table(files, name, *_COLUMNS):
         where = f"line {number}"
-        corpus = row["corpus_id"].strip()
+        corpus = str(plain(row["corpus_id"].strip()))
         draft = collector.query(where, plain(row["question"]), apart=True)
         if draft is None:
             continue
@@ -94,7 +94,7 @@ def write(judgements: Judgements, documents: Documents) -> dict[str, str]:
                 }
             )
         for document, references in together.items():
-            writer.writerow([safe(query.text), json.dumps(references), names[document]])
+            writer.writerow([safe(query.text), json.dumps(references), safe(names[document])])
     return {"questions_df.csv": out.getvalue(), **files}
 
 

@@ -14,14 +14,13 @@ from core.evaluation.forms.collect import Collector, ImportedSet
 from core.evaluation.forms.files import Files
 from core.evaluation.forms.jsonl import Rows
 from core.evaluation.judgements import EvaluationError, Judgements
+from core.types import FORMULA_SIGNS
 
 COLUMNS = ("id", "query", "document", "quote", "start", "end", "grade", "whole")
 _DELIMITERS = ",;\t|"
 _TOLD = re.compile(
     r'"?sep=([,;\t|])"?(?:\r\n|\r|\n)', re.IGNORECASE
 )  # the first line that spreadsheets write
-# What a spreadsheet would run as a formula; apostrophes before it are counted, so that reading undoes writing.
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _WHOLE = re.compile(r"[+-]?\d{1,15}(?:\.0*)?")
 
 
@@ -126,12 +125,17 @@ def write(judgements: Judgements, documents: Documents) -> dict[str, str]:
 
 def safe(cell: str) -> str:
     """The cell so that no spreadsheet runs it."""
-    return f"'{cell}" if _FORMULA.match(cell) else cell
+    return f"'{cell}" if _formula(cell) else cell
 
 
 def plain(cell: str) -> Any:
     """The cell as it was before `safe`."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+    return cell[1:] if cell.startswith("'") and _formula(cell) else cell
+
+
+def _formula(cell: str) -> bool:
+    """Apostrophes before it are passed over, so that reading undoes writing."""
+    return cell.lstrip("'").startswith(FORMULA_SIGNS)
 
 
 def _number(cell: str) -> Any:
