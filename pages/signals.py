@@ -20,6 +20,7 @@ from pages.ui.rules_editor import editor, help_on_rules
 from pages.ui.rules_try import trial
 
 _CSS = (Path(__file__).parent / "ui" / "rules.css").read_text(encoding="utf-8")
+_TAB, _FIRST = "signals_tab", "rs_signals_first"
 _LINK = "tab"  # ?tab=Behaviour: a reload and a link keep the tab
 
 
@@ -31,10 +32,10 @@ def main() -> None:
         no_documents(collection, "say here what ranks them besides their texts")
         return
     corpus, indexing = indexed(collection)
-    linked = st.query_params.get(_LINK)
-    tabs = st.tabs(
-        list(_TABS), default=linked if linked in _TABS else None, key="signals_tab", on_change="rerun"
-    )  # fmt: skip
+    if _TAB not in st.session_state:  # once: tabs whose default changes lose the next click
+        linked = st.query_params.get(_LINK)
+        st.session_state[_FIRST] = linked if linked in _TABS else None
+    tabs = st.tabs(list(_TABS), default=st.session_state[_FIRST], key=_TAB, on_change="rerun")
     for name, tab in zip(_TABS, tabs, strict=True):
         if tab.open:
             st.query_params[_LINK] = name

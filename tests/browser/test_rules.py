@@ -48,3 +48,15 @@ def test_a_rule_is_written_as_toml_changed_in_the_table_and_saved(
     expect(page.get_by_text("Saved 1 rule.")).to_be_visible(timeout=30_000)
     assert collection.rules_text() == RULES.replace('"Pumps"', '"Pumps first"')
     assert visit.errors == []
+
+
+def test_every_click_on_a_tab_counts(visit: Visit, server: str, home: Path) -> None:
+    collection = make_collection(home, "Tabs", {"pumps.md": "# Pumps\n\nA pump leaks."})
+    page = visit.page
+    page.goto(f"{server}/signals?collection={collection.name}&tab=Fields")
+    for name, said in (
+        ("Behaviour", "Record what people do"), ("Rules", "Rules act on"), ("Fields", "What files say"), ("Rules", "Rules act on"),
+    ):  # fmt: skip
+        page.get_by_role("tab", name=name, exact=True).click()
+        expect(page.get_by_text(said)).to_be_visible(timeout=30_000)
+        expect(page).to_have_url(f"{server}/signals?collection={collection.name}&tab={name}")
