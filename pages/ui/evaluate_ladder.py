@@ -103,7 +103,8 @@ def _bar(bench: Bench, steps: list[Step], stamp: str, found: Finished[Ladder] | 
             )
         elif found.stamp != stamp:
             draw.notice(
-                "Stale: documents, settings or judgements changed since these figures.", "warning"
+                "Stale: documents, settings, judgements, rules or recorded behaviour changed since these figures.",
+                "warning",
             )
 
 

@@ -15,7 +15,7 @@ from core.rules.rule import ACTIONS
 Tables = list[dict[str, Any]]
 _TEXTS, _LISTS, _DAYS = ("name", "query", "pattern", "items"), ("groups", "documents"), ("from", "until")
 COLUMNS = (
-    "order", "on", "name", "action", "value", "query", "pattern", "items", "documents", "groups", *_DAYS
+    "order", "on", "name", "action", "value", "query", "items", "documents", "pattern", "groups", *_DAYS
 )  # fmt: skip
 
 

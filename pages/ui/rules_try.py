@@ -154,7 +154,8 @@ def _judged(
             )  # fmt: skip
             if found and not current:
                 draw.notice(
-                    "Stale: rules, settings, viewer, documents or judgements changed since.", "warning"
+                    "Stale: rules, settings, viewer, documents, judgements or recorded behaviour changed since.",
+                    "warning",
                 )
     evaluate_work.progress(collection, KIND, "try the set again for the rest of it.")
     if found:

@@ -29,7 +29,7 @@ def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace
             found = search(corpus, query, settings, pay=pay)
         # Said from the first search on, so that the columns do not move down at the first change.
         spent = sum(found.record.milliseconds.values())
-        told = f"Searched {counted(len(corpus), 'chunk')} in {took(spent)}."
+        told = f"Searched {_searched(found)} in {took(spent)}."
         state.set_trace(found, told + _paid(found))
         return found
     held = shown.record.reranked is not None and shown.record.reranked.held
@@ -50,6 +50,12 @@ def current_trace(corpus: Corpus, query: str, settings: SearchSettings) -> Trace
         told += why_nothing_moved(shown.settings, settings, report.signals_of(found), indexes_of(found))
     state.set_trace(found, told, before=shown)
     return found
+
+
+def _searched(trace: Trace) -> str:
+    """How many chunks could be found: those of the items that the filters let pass."""
+    whole, passing = counted(len(trace.corpus), "chunk"), trace.record.passing
+    return whole if passing is None else f"{int(passing[trace.corpus.item_of].sum()):,} of {whole}"
 
 
 def _doing(what: str, settings: SearchSettings, pay: bool) -> str:

@@ -66,6 +66,8 @@ def test_facets_count_what_passes_the_other_conditions_and_filter_the_search(
     assert items(page) == 2
     assert chips(page) == ["severity = high"]
     assert "2 of 4 items pass" in shown_text(page)
+    fresh = open_page(q="grease", filters="severity = high")
+    assert "Searched 2 of 4 chunks in" in shown_text(fresh)
     page.checkbox(key="filter_is severity: low").check().run()
     assert filters(page) == "severity = high, low"
     page.selectbox(key="filter_field").select("customers").run()
