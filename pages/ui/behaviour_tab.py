@@ -77,7 +77,7 @@ def _everybody(store: Behaviour, documents: Documents) -> None:
     names = list(users)[:_LISTED]
     with st.container(horizontal=True, vertical_alignment="bottom", key="behaviour_people"):
         chosen = st.selectbox(
-            "Of", [None, *names], key=_PICKED, width=260,
+            "Events of", [None, *names], key=_PICKED, width=260,
             format_func=lambda one: "everybody" if one is None else f"{_name(one)} · {users[one]:,}",
         )  # fmt: skip
         of = events if chosen is None else store.events(chosen)
@@ -125,7 +125,8 @@ def _totals(events: Sequence[Event]) -> None:
     clicked = len({(one.query.casefold(), one.document_id) for one in events if one.kind in CLICKS})
     facts = [f"{title.lower()} {kinds[kind]:,}" for kind, title in _KINDS.items() if kinds[kind]]
     first, last = (min((one.at for one in events if one.at), default=""), max((one.at for one in events), default=""))  # fmt: skip
-    since = f", {first[:10]} to {last[:10]}" if first else ""
+    days = " to ".join(dict.fromkeys((first[:10], last[:10])))
+    since = f", {days}" if first else ""
     draw.text(f"{counted(len(events), 'event')}: {', '.join(facts)}{since}.", "rs-text")
     asked = counted(queries, "query").replace("querys", "queries")
     draw.text(

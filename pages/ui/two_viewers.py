@@ -58,7 +58,8 @@ def two_viewers(trace: Trace, corpus: Corpus) -> None:
 
 def _choose() -> tuple[Viewer | None, Viewer | None] | None:
     known = known_names(state.collection())
-    for key, usual in (("two_viewers_first", [_ALL]), ("two_viewers_second", known[:1])):
+    # The most and the least that anybody sees: what differs is then what access lists keep back.
+    for key, usual in (("two_viewers_first", [_ALL]), ("two_viewers_second", [])):
         st.session_state.setdefault(key, usual)
     with st.container(horizontal=True, key="two_viewers_choose"):
         words = [
@@ -103,6 +104,8 @@ def _side(label: str, trace: Trace, shown: list[Line], corpus: Corpus) -> None:
         f"{counted(len(corpus), 'chunk')}; {counted(len(shown), 'passage')} found.",
         "rs-quiet",
     )
+    if fired := trace.record.ruled.fired:
+        draw.text(f"Rules that hold: {', '.join(fired)}.", "rs-quiet")
     for note in trace.notes:
         draw.text(note, "rs-quiet")
     st.html(f'<ol class="rs-seen">{"".join(_line(trace, one) for one in shown)}</ol>')
