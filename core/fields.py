@@ -13,6 +13,7 @@ from calendar import monthrange
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import TypeVar, cast
 
 import numpy as np
@@ -321,7 +322,12 @@ def _written(value: Value) -> str:
         return "yes" if value else "no"
     if isinstance(value, tuple):
         return ", ".join(value)
-    return value if isinstance(value, str) else f"{value:.15g}"
+    if isinstance(value, str):
+        return value
+    try:
+        return f"{value:.15g}"
+    except OverflowError:
+        return f"{Decimal(value):.15g}"
 
 
 def _shown(kind: str, value: Value) -> tuple[str, ...]:
@@ -350,7 +356,10 @@ def _as_number(value: Value) -> float | None:
         return None
     if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
         return None
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of 400 digits
+        return None
     return number if math.isfinite(number) else None
 
 

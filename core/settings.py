@@ -23,6 +23,7 @@ import tomli_w
 from core.errors import SettingsError
 from core.filters import Filter
 from core.text import LANGUAGES, Analyzer
+from core.types import encodable
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
@@ -57,6 +58,9 @@ class _Settings:
     def __post_init__(self) -> None:
         for spec in fields(self):  # type: ignore[arg-type]
             value = getattr(self, spec.name)
+            if isinstance(value, str):  # neither a file nor a link holds a byte that is no UTF-8
+                value = encodable(value)
+                object.__setattr__(self, spec.name, value)
             _check_value(type(self).__name__, spec, value)
 
     def replace(self, **changes: Any) -> Self:
@@ -715,7 +719,8 @@ class SearchSettings(_Settings):
         object.__setattr__(self, "filters", str(Filter.parse(self.filters)))
         # A use equal to the default says nothing: without it equal searches have equal fingerprints.
         for name, blank in (("signals", _SIGNAL_USE), ("indexes", _INDEX_USE)):
-            uses = {key: use for key, use in sorted(getattr(self, name).items()) if use != blank}
+            named = {encodable(key): use for key, use in getattr(self, name).items()}
+            uses = {key: use for key, use in sorted(named.items()) if use != blank}
             object.__setattr__(self, name, MappingProxyType(uses))
 
     @property

@@ -15,6 +15,7 @@ import typer
 from core.errors import RankscopeError, SettingsError
 from core.sample import SAMPLE, ensure_sample
 from core.settings import IndexSettings, SearchSettings, Settings
+from core.types import encodable
 
 T = TypeVar("T", SearchSettings, IndexSettings)
 
@@ -88,7 +89,7 @@ def _changed(base: T, changes: list[str] | None) -> T:
     for change in changes or []:
         if "=" not in change:
             raise typer.BadParameter(f"--set {change!r}: write name=value")
-    pairs = dict(change.split("=", 1) for change in changes or [])
+    pairs = dict(encodable(change).split("=", 1) for change in changes or [])
     return type(base).from_link("&".join(part for part in (base.to_link(), urlencode(pairs)) if part))
 
 

@@ -44,6 +44,16 @@ def test_they_come_back_from_a_link(search: SearchSettings) -> None:
     assert SearchSettings.from_link(search.to_link()) == search
 
 
+def test_a_byte_that_is_no_utf8_is_replaced_and_travels() -> None:
+    search = SearchSettings(
+        filters="a = \udcff", recency_field="\udcff", indexes={"\udcff": IndexUse(on=False)}
+    )
+    assert (search.filters, search.recency_field) == ("a = \ufffd", "\ufffd")
+    assert list(search.indexes) == ["\ufffd"]
+    assert SearchSettings.from_link(search.to_link()) == search
+    assert SearchSettings.from_toml(search.to_toml()) == search
+
+
 def test_a_link_holds_only_what_was_changed() -> None:
     assert SearchSettings().to_link() == ""
     changed = SearchSettings(k_rrf=10, merge=False).with_index("bm25", weight=2.5)

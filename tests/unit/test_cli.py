@@ -106,6 +106,8 @@ def test_settings_given_on_the_call(files: Path, tmp_path: Path) -> None:
     run("export", "-f", "toml", *words, "-o", str(toml))
     again = json.loads(run("search", "pump", "-c", "Mine", "--settings", str(toml), "--json"))
     assert again["settings"] == found["settings"]
+    no_utf8 = run("search", "pump", "-c", "Mine", "-s", "filters=a = \udcff", code=1)
+    assert "no item has a field 'a'" in no_utf8
     assert "no setting k_rfr" in run("search", "pump", "-c", "Mine", "-s", "k_rfr=1", code=1)
 
 

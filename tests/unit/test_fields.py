@@ -127,6 +127,19 @@ def test_columns_are_typed_with_nan_where_there_is_nothing() -> None:
     assert made.range("author") is None
 
 
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_a_whole_number_too_large_for_a_float_is_no_number(digits: int) -> None:
+    fields = ItemFields([{"size": 10**digits}, {"size": 2}], {}, ["a", "b"], ["", ""])
+    assert fields.numbers("size").tolist()[1:] == [2.0]
+    assert np.isnan(fields.numbers("size")[0])
+    assert np.isnan(fields.dates("size")[0])
+    assert fields.range("size") == (2.0, 2.0)
+    shown = f"1.00000000000000e+{digits}"
+    assert fields.misfits("size") == [(0, shown)]
+    assert fields.texts("size") == ((shown,), ("2",))
+    assert fields.mask(Filter.parse("size > 1")).tolist() == [False, True]
+
+
 def test_metadata_of_a_built_in_name_comes_first() -> None:
     made = fields([{"type": "report"}, {"type": "memo"}])
     assert made.texts("type") == (("report",), ("memo",))
