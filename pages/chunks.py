@@ -59,7 +59,13 @@ def main() -> None:
     if embedder is None:
         return
     cutting = Cutting(documents, draft, contexts_for(draft.context, documents, collection), embedder)
-    surveyed = (collection.id, documents.version, draft.fingerprint(), cutting.contexts.digests)
+    surveyed = (
+        collection.id,
+        people.whom(),
+        documents.version,
+        draft.fingerprint(),
+        cutting.contexts.digests,
+    )
     found: tuple[object, Survey] | None = st.session_state.get("chunk_survey")
     plan = found[1] if found and found[0] == surveyed else None
     previewed = not _pays_to_cut(draft, embedder)

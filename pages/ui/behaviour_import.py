@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.behaviour.events import BehaviourError
 from core.behaviour.forms import Log, read_log
@@ -14,7 +16,7 @@ from pages.ui import draw, people, state
 from pages.ui.collections import say
 from pages.ui.plain import counted, sentence
 
-_BOX, _TURN = "behaviour_files", "rs_behaviour_turn"
+_BOX, _TURN, _READ = "behaviour_files", "rs_behaviour_turn", "rs_behaviour_read"
 
 
 def import_log(store: Behaviour, documents: Documents) -> None:
@@ -30,11 +32,11 @@ def import_log(store: Behaviour, documents: Documents) -> None:
         key=f"{_BOX}_{st.session_state.get(_TURN, 0)}", label_visibility="collapsed",
     )  # fmt: skip
     if not files:
+        st.session_state.pop(_READ, None)
         return
-    try:
-        log = read_log({one.name: one.getvalue() for one in files}, documents)
-    except BehaviourError as error:
-        draw.notice(sentence(str(error)), "error")
+    log = _read(files, documents)
+    if isinstance(log, str):
+        draw.notice(log, "error")
         return
     kinds = Counter(one.kind for one in log.events)
     listed = ", ".join(f"{kind} {times:,}" for kind, times in kinds.most_common())
@@ -46,6 +48,21 @@ def import_log(store: Behaviour, documents: Documents) -> None:
     st.button(
         "Import", key="behaviour_import", type="primary", on_click=_keep, args=(store, log, documents)
     )
+
+
+def _read(files: Sequence[UploadedFile], documents: Documents) -> Log | str:
+    """What is in the files, or what is wrong with them; read once for the same files and documents, not at every
+    click on the page."""
+    chosen = tuple(one.file_id for one in files)
+    held = st.session_state.get(_READ)
+    if held is None or held[0] != chosen or held[1] is not documents:
+        found: Log | str
+        try:
+            found = read_log({one.name: one.getvalue() for one in files}, documents)
+        except BehaviourError as error:
+            found = sentence(str(error))
+        held = st.session_state[_READ] = (chosen, documents, found)
+    return held[2]
 
 
 def _keep(store: Behaviour, log: Log, documents: Documents) -> None:

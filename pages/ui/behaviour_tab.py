@@ -153,7 +153,12 @@ def _erase(store: Behaviour, user: str | None) -> None:
     gone = store.erase_all() if user is None else store.erase(user)
     state.set_trace(None)  # it may have been ranked by what is gone
     st.session_state.pop(_PICKED, None)
-    say(f"Erased {counted(gone, 'event')}.")
+    # Not how many to who does not manage: some may be on documents that are hidden from them by now.
+    say(
+        f"Erased {counted(gone, 'event')}."
+        if people.may_manage()
+        else "Erased all that was kept of you here."
+    )
 
 
 def _strays(store: Behaviour) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import StreamlitSecretNotFoundError
 
-from core.access import Viewer, parse_access
+from core.access import AccessError, Viewer, parse_access
 from core.errors import RankscopeError
 
 LOCAL = "local"
@@ -81,12 +81,20 @@ def _viewer(claims: Mapping[str, Any]) -> Viewer:
 
 
 def _administrators() -> frozenset[str]:
-    """Those who manage. "everyone" names nobody: a slip must not hand the collections to all."""
+    """Those who manage. "everyone" names nobody: a slip must not hand the collections to all.
+
+    Raises AccessError where that cannot be read: nobody manages, and nobody is let in.
+    """
     listed = _own("administrators", [])
     if isinstance(listed, str):
         return parse_access(listed) or frozenset()
+    if not isinstance(listed, list | tuple) or not all(isinstance(one, str) for one in listed):
+        raise AccessError(
+            f"administrators in the app's secrets is {listed!r}, which names nobody; write a list of names, "
+            'as in administrators = ["user:you@example.org", "group:admins"]'
+        )
     quoted = (
-        '"' + str(one).replace('"', '""') + '"' for one in listed if str(one).strip()
+        '"' + one.replace('"', '""') + '"' for one in listed if one.strip()
     )  # a name may hold commas
     return frozenset().union(*(parse_access(one) or () for one in quoted))
 
@@ -97,7 +105,13 @@ def administrators_named() -> bool:
 
 
 def _own(name: str, default: object) -> Any:
-    return _secrets().get("rankscope", {}).get(name, default)
+    section = _secrets().get("rankscope", {})
+    if not isinstance(section, Mapping):
+        raise AccessError(
+            "rankscope in the app's secrets is one value; write a section [rankscope] with lines below it, as in "
+            'administrators = ["user:you@example.org", "group:admins"]'
+        )
+    return section.get(name, default)
 
 
 def _secrets() -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from core.access import Viewer, parse_access, parse_viewer
 from core.answering import AnswerStore
 from core.answering.inquiry import Inquiry, Source
 from core.behaviour.events import Event
+from core.behaviour.forms import Log, read_log
 from core.behaviour.store import Behaviour
 from core.collection import Collection, open_collection
 from core.corpus import build_corpus
@@ -26,7 +27,7 @@ from core.documents import ListedDocuments
 from core.evaluation import open_judgements
 from core.pipeline import search
 from core.settings import SearchSettings, Settings
-from pages.ui import answer_offer, evaluate_work, happened, resources, state
+from pages.ui import answer_offer, behaviour_import, evaluate_work, happened, resources, state
 from tests.app.conftest import ROOT, add, columns_data, shown_text
 
 OpenPage = Callable[..., AppTest]
@@ -354,6 +355,62 @@ def test_the_same_question_of_somebody_else_is_not_offered_from_the_store(
     assert not stored & keys(ask("pages/answer.py", claims("bert@example.org"), q="lamp driver"))
 
 
+def test_who_erases_their_events_is_not_told_of_those_on_hidden_documents(
+    ask: Ask, divided: Collection
+) -> None:
+    pumps, _, lamps = divided.documents().ids
+    store = Behaviour(divided)
+    store.switch(True)
+    store.record(
+        [
+            Event("bearing", one, "open", 1, f"2026-01-0{day}T00:00:00+00:00", user)
+            for user in ("anna@example.org", "bert@example.org")
+            for day, one in ((1, pumps), (2, pumps), (3, lamps))
+        ]
+    )
+    anna = ask("pages/signals.py", claims(), tab="Behaviour")
+    assert "Kept of you: 1 event on documents that you may see." in shown_text(anna)
+    anna.button(key="behaviour_erase").click().run()
+
+    assert "Erased all that was kept of you here." in shown_text(anna)
+    assert "3 event" not in everything(anna)
+    assert store.users() == {"bert@example.org": 3}
+
+
+def test_a_log_is_read_once_while_its_files_are_chosen(
+    ask: Ask, divided: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[list[str]] = []
+
+    def counted(files: dict[str, bytes], *others: Any) -> Log:
+        read.append([*files])
+        return read_log(files, *others)
+
+    monkeypatch.setattr(behaviour_import, "read_log", counted)
+    root = ask("pages/signals.py", claims("root@example.org"), tab="Behaviour")
+    log = ("clicks.csv", b"query,document,rank,user\nbearing,fans.md,2,ann\n", "text/csv")
+    root.file_uploader[0].set_value([log]).run()
+    root.toggle(key="behaviour_on").set_value(True).run()
+    assert "1 event on documents here: open 1." in shown_text(root)
+    assert read == [["clicks.csv"]]
+    root.file_uploader[0].set_value([("wrong.csv", b"a,b\n1,2\n", "text/csv")]).run()
+    root.toggle(key="behaviour_on").set_value(False).run()
+    assert "No event can be read from wrong.csv" in shown_text(root)
+    assert read == [["clicks.csv"], ["wrong.csv"]]
+
+
+def test_what_indexing_would_take_is_told_of_what_is_seen(
+    divided: Collection, open_page: OpenPage
+) -> None:
+    test = view_as(open_page("pages/chunks.py"), "group:sales")
+    test.button(key="chunk_survey_do").click().run()
+    assert "chunk_survey_do" not in keys(test)
+    test.session_state["rs_view_as"] = parse_viewer("anna@example.org")  # sees as many, but others
+    test.run()
+
+    assert "chunk_survey_do" in keys(test)
+
+
 # Administrators
 
 
@@ -380,11 +437,30 @@ def test_where_nobody_is_named_the_page_says_how(ask: Ask) -> None:
     assert 'administrators = ["user:you@example.org", "group:admins"]' in shown_text(test)
 
 
-def test_administrators_that_cannot_be_read_let_nobody_in(ask: Ask) -> None:
-    test = ask(DOCUMENTS, claims(), AUTH | {"rankscope": {"administrators": ["team:admins"]}})
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"administrators": ["team:admins"]}, "'team:admins' is neither a user nor a group"),
+        (
+            {"administrators": 5},
+            "administrators in the app's secrets is 5, which names nobody; write a list",
+        ),
+        ({"administrators": [5]}, "administrators in the app's secrets is [5], which names nobody"),
+        ({"administrators": True}, "administrators in the app's secrets is True, which names nobody"),
+        ("x", "rankscope in the app's secrets is one value; write a section [rankscope]"),
+    ],
+)
+@pytest.mark.parametrize("page", PAGES)
+def test_administrators_that_cannot_be_read_let_nobody_in(
+    ask: Ask, page: str, section: Any, said: str
+) -> None:
+    test = ask(page, claims("5"), AUTH | {"rankscope": section}, q="lamp")
 
-    assert "'team:admins' is neither a user nor a group" in shown_text(test)
+    assert said in shown_text(test)
+    assert not test.exception
     assert not test.dataframe
+    for word in ("Machines", "lamps.md"):
+        assert word not in everything(test)
 
 
 # Viewing as somebody
