@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from core.access import parse_access
-from core.collection import remember
+from core.collection import open_collection, remember
 from tests.browser.conftest import ROOT, free_port, make_collection, wait_for
 
 oidc_provider_mock = pytest.importorskip("oidc_provider_mock", reason="needs oidc-provider-mock")
@@ -105,7 +105,9 @@ def files(page: Page, app: str) -> None:
 def test_an_unsigned_browser_sees_nothing(browser: Browser, windows: ExitStack, app: str) -> None:
     page = window(browser, windows)
     said: list[str] = []
-    page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: said.append(str(frame))))
+    page.on(
+        "websocket", lambda socket: socket.on("framereceived", lambda frame: said.append(str(frame)))
+    )
     for path in ("", "documents", "chunks", "context", "answer", "evaluate", "rules"):
         page.goto(f"{app}/{path}?q=bearing&collection=Machines")
         expect(page.get_by_text("Sign in to see documents.")).to_be_visible()
@@ -141,8 +143,21 @@ def test_two_users_see_different_results_and_an_administrator_manages(
         assert hidden not in page.locator("body").inner_text()
         files(page, app)
         expect(page.get_by_text("2 of 2 files")).to_be_visible()
-        expect(page.get_by_text("Adding, removing and who may see what is for administrators.")).to_be_visible()
+        expect(
+            page.get_by_text("Adding, removing and who may see what is for administrators.")
+        ).to_be_visible()
         assert page.get_by_text("Add documents").count() == 0
+
+    # What is taken back while it is on show is gone at the next click, which draws only a part of the page.
+    bert.goto(f"{app}/?q=bearing")
+    expect(bert.locator(".card", has_text="Fans").first).to_be_visible()
+    machines = open_collection("Machines")
+    fans = dict(zip(machines.documents().names, machines.documents().ids, strict=True))["fans.md"]
+    machines.set_access([fans], frozenset())
+    bert.locator(".card", has_text="Lamps").first.click()
+    expect(bert.get_by_text("Searched 1 chunk ")).to_be_visible()
+    assert "Fans" not in bert.locator("body").inner_text()
+    machines.set_access([fans], parse_access("bert@example.org"))
 
 
 def test_signing_out_ends_it(browser: Browser, windows: ExitStack, app: str) -> None:
@@ -157,14 +172,18 @@ def test_signing_out_ends_it(browser: Browser, windows: ExitStack, app: str) -> 
     expect(page.get_by_text("Sign in to see documents.")).to_be_visible()
 
 
-def test_an_address_that_is_not_verified_is_refused(browser: Browser, windows: ExitStack, app: str) -> None:
+def test_an_address_that_is_not_verified_is_refused(
+    browser: Browser, windows: ExitStack, app: str
+) -> None:
     page = window(browser, windows)
     sign_in(page, app, "eve")
     expect(page.get_by_text("The address anna@example.org is not verified")).to_be_visible()
     assert page.get_by_role("combobox").count() == 0
 
 
-def test_a_sign_in_is_over_when_its_token_expires(browser: Browser, windows: ExitStack, app: str) -> None:
+def test_a_sign_in_is_over_when_its_token_expires(
+    browser: Browser, windows: ExitStack, app: str
+) -> None:
     page = window(browser, windows)
     sign_in(page, app, "anna", "Sign in with short")
     expect(page.get_by_placeholder("Ask the documents something")).to_be_visible()
