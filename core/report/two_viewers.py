@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection as Among
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from core.passages import Passage
@@ -10,12 +11,14 @@ from core.trace import Ranking, Trace
 
 SIGHT = "hidden from the other"
 PLACE = "not among the other's"
+MERGED = "merged otherwise"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A passage as one viewer is shown it: `rank` from 1, `other` its rank for the other viewer, if it is
-    shown to both; else `why` only this one has it (`SIGHT` or `PLACE`)."""
+    """A passage as one viewer is shown it: `rank` from 1, `other` the rank of the other viewer's passage that
+    shares most of its text, `MERGED` as `why` where that begins or ends elsewhere; without one, `why` only
+    this one has it (`SIGHT` or `PLACE`)."""
 
     rank: int
     passage: Passage[int]
@@ -45,14 +48,19 @@ class Listed:
 
 def lines(mine: Trace, other: Trace) -> list[Line]:
     """The passages of `mine`, compared with those of the same query for another viewer."""
-    ranks = {_key(other, one): rank for rank, one in enumerate(other.passages, 1)}
+    theirs: dict[str, list[tuple[int, Passage[int]]]] = {}
+    for rank, one in enumerate(other.passages, 1):
+        theirs.setdefault(other.corpus.item_ids[one.item], []).append((rank, one))
     seen = frozenset(other.corpus.item_ids)
     made = []
     for rank, one in enumerate(mine.passages, 1):
-        found = ranks.get(_key(mine, one))
-        hidden = mine.corpus.item_ids[one.item] not in seen
-        why = "" if found is not None else SIGHT if hidden else PLACE
-        made.append(Line(rank, one, found, why))
+        document = mine.corpus.item_ids[one.item]
+        found = _most_shared(one, theirs.get(document, ()))
+        if found is None:
+            made.append(Line(rank, one, None, PLACE if document in seen else SIGHT))
+        else:
+            same = (found[1].start, found[1].end) == (one.start, one.end)
+            made.append(Line(rank, one, found[0], "" if same else MERGED))
     return made
 
 
@@ -107,5 +115,15 @@ def _document(trace: Trace, unit: str, at: int) -> str:
     return trace.corpus.item_ids[at if unit == "item" else int(trace.corpus.item_of[at])]
 
 
-def _key(trace: Trace, passage: Passage[int]) -> tuple[str, int, int]:
-    return trace.corpus.item_ids[passage.item], passage.start, passage.end
+def _most_shared(
+    one: Passage[int], theirs: Iterable[tuple[int, Passage[int]]]
+) -> tuple[int, Passage[int]] | None:
+    """Of ranked passages of the same document the one that shares most text, preferably the same stretch and
+    then the better rank; None where none shares any."""
+    best, most = None, (0, False)
+    for rank, other in theirs:
+        shared = min(one.end, other.end) - max(one.start, other.start)
+        how = (shared, (one.start, one.end) == (other.start, other.end))
+        if shared > 0 and how > most:
+            best, most = (rank, other), how
+    return best

@@ -115,11 +115,11 @@ def _line(trace: Trace, one: Line) -> str:
     passage = one.passage
     title = trace.corpus.item_titles[passage.item] or trace.corpus.item_names[passage.item]
     text = " ".join(trace.text_of(passage)[: 2 * _SNIPPET].split())[:_SNIPPET]
-    if one.why:
+    if one.other is None:
         mark = f'<span class="only">only here: {escape(one.why)}</span>'
     else:
         told = "same place" if one.other == one.rank else f"{one.other:,} for the other"
-        mark = f'<span class="place">{told}</span>'
+        mark = f'<span class="place">{", ".join(filter(None, (told, escape(one.why))))}</span>'
     return f'<li><b>{one.rank:,}</b>{escape(title)}{mark}<span class="text">{escape(text)}</span></li>'
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from core.access import Viewer, parse_access, parse_viewer
@@ -9,7 +11,7 @@ from core.corpus import Corpus
 from core.documents import ListedDocuments
 from core.loading import load
 from core.pipeline import search
-from core.report.two_viewers import PLACE, SIGHT, lines, listed, ranked_outside
+from core.report.two_viewers import MERGED, PLACE, SIGHT, Line, lines, listed, ranked_outside
 from core.settings import IndexSettings, SearchSettings
 from core.trace import Trace
 from tests.fakes import HashEmbedder
@@ -56,6 +58,26 @@ def test_what_both_may_see_can_still_miss_the_other_list(corpus: Corpus) -> None
 
     assert [one.why for one in lines(whole, nobody)] == [SIGHT]
     assert [(one.other, one.why) for one in lines(nobody, whole)] == [(None, PLACE)]
+
+
+def test_text_that_both_are_shown_is_matched_however_it_is_merged(corpus: Corpus) -> None:
+    whole = asked(corpus, None)
+    first, rest = whole.passages[0], whole.passages[1:]
+
+    def against(*spans: tuple[int, int]) -> Line:
+        cut = [dataclasses.replace(first, start=start, end=end) for start, end in spans]
+        return lines(whole, dataclasses.replace(whole, passages=(*rest, *cut)))[0]
+
+    start, end = first.start, first.end
+    after = len(rest) + 1
+    # The other's passage begins later; of two that share text, the one that shares more.
+    assert (against((start + 5, end)).other, against((start + 5, end)).why) == (after, MERGED)
+    assert against((start, start + 3), (start + 3, end)).other == after + 1
+    # The same stretch before a longer one that holds it.
+    exact = against((start, end + 9), (start, end))
+    assert (exact.other, exact.why) == (after + 1, "")
+    # Touching is no shared text.
+    assert (against((end, end + 9)).other, against((end, end + 9)).why) == (None, PLACE)
 
 
 def test_lists_are_full_of_what_is_seen_and_words_are_counted_in_that(corpus: Corpus) -> None:
