@@ -157,7 +157,8 @@ def _bar(bench: Bench, plan: Plan | None, found: Finished[Sweep] | None) -> None
             draw.text(_told(plan), "rs-quiet")
         if found is not None and _stale(bench, found):
             draw.notice(
-                "Stale: documents, settings or judgements changed since these figures.", "warning"
+                "Stale: documents, settings, judgements, rules or recorded behaviour changed since these figures.",
+                "warning",
             )
 
 
