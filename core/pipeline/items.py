@@ -22,8 +22,8 @@ RULES = "rules"
 @dataclass(frozen=True, eq=False)
 class ItemOrder:
     """The items, uncut. `signals` are those that count, without what rules hide; `fused` is their RRF with
-    the boosts of rules. `placed` (None where rules neither pin nor hide) is the order after pinning, its
-    scores 1/rank, as a place that somebody gave has no score."""
+    the boosts of rules. `placed` (None where rules pin nothing) is the order after pinning, its scores
+    1/rank, as a place that somebody gave has no score."""
 
     signals: Mapping[str, Ranking]
     fused: Fused
@@ -57,7 +57,7 @@ def rank_items(
         if settings.signal(name).on
     }
     fused = _fused(on, settings, rules.boosts)
-    if not (rules.pins or rules.hidden):
+    if not rules.pins:
         return ItemOrder(on, fused, None)
     order = _pinned(fused.ranking.positions.tolist(), rules.pins)
     return ItemOrder(on, fused, Ranking(order, 1 / np.arange(1, len(order) + 1)))
@@ -163,7 +163,8 @@ def _order_stages(order: ItemOrder, rules: Ruled, settings: SearchSettings) -> l
     fused, limit = order.fused, settings.items
     inputs = tuple(f"items.{name}" for name in fused.names)
     weighed = any(settings.signal(name).weight for name in fused.names)
-    note = "" if weighed else "every signal that is on has the weight 0: no item goes on"
+    unweighed = "" if weighed else "every signal that is on has the weight 0: no item goes on"
+    hidden = f"{len(rules.hidden):,} hidden" if rules.hidden else ""
     whole = Stage(
         "items",
         "fuse",
@@ -173,15 +174,25 @@ def _order_stages(order: ItemOrder, rules: Ruled, settings: SearchSettings) -> l
         fused.ranks,
         fused.terms,
         fused.ranking,
-        note=note,
+        note=unweighed,
     )
+    removed = MappingProxyType(dict(rules.hidden))
     if order.placed is None:
         n = min(limit, len(fused.ranking))
-        cut = fused.ranking.head(n)
-        return [replace(whole, ranking=cut, ranks=fused.ranks[:n], terms=fused.terms[:n], limit=limit)]
+        return [
+            replace(
+                whole,
+                ranking=fused.ranking.head(n),
+                ranks=fused.ranks[:n],
+                terms=fused.terms[:n],
+                limit=limit,
+                removed=removed,
+                note="; ".join(filter(None, (unweighed, hidden and f"{hidden} by rules"))),
+            )
+        ]
     placed = order.placed.head(limit)
     ranks = _ranks_in(fused.ranking, placed.positions)
-    told = [f"{len(rules.pins)} pinned" if rules.pins else "", _hidden(len(rules.hidden))]
+    told = ", ".join(filter(None, (f"{len(rules.pins):,} pinned", hidden)))
     return [
         replace(whole, name="items.fused"),
         Stage(
@@ -193,14 +204,10 @@ def _order_stages(order: ItemOrder, rules: Ruled, settings: SearchSettings) -> l
             ranks.reshape(-1, 1),
             before=order.placed,
             limit=limit,
-            removed=MappingProxyType(dict(rules.hidden)),
-            note=f"{', '.join(filter(None, told))} by rules; the score is 1/rank, as a pin has none",
+            removed=removed,
+            note=f"{told} by rules; the score is 1/rank, as a pin has none",
         ),
     ]
-
-
-def _hidden(n: int) -> str:
-    return f"{n:,} hidden" if n else ""
 
 
 def _ranks_in(ranking: Ranking, positions: NDArray[np.int64]) -> NDArray[np.int64]:

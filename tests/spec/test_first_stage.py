@@ -181,6 +181,24 @@ def test_only_is_hiding_the_others() -> None:
     assert set(trace.stage("items").removed) == {1, 3}
 
 
+def test_what_only_hides_leaves_the_others_their_fused_scores_and_how_they_came_about() -> None:
+    expected = {"d0": F(1, 11) + F(1, 12), "d2": F(1, 12) + F(1, 11), "d4": F(1, 13) + F(1, 11)}
+    for hiding in (
+        rule("gone", '["d1", "d3"]', "hide = true"),
+        '[[rule]]\nname = "even"\nitems = "group = even"\nonly = true\n',
+    ):
+        trace = under(hiding)
+        stage = trace.stage("items")
+        assert (stage.kind, stage.note) == ("fuse", "2 hidden by rules")
+        assert scores(trace) == pytest.approx({one: float(score) for one, score in expected.items()})
+        assert items(trace) == list(expected)
+        assert "1/(10+" in explain(trace, int(CORPUS.first_chunk[4])).step("items").arithmetic
+        assert "items.fused" not in [one.name for one in trace.stages]
+        cut = replay(trace, SETTINGS.replace(items=1))
+        cut.check()
+        assert cut == under(hiding, SETTINGS.replace(items=1))
+
+
 def test_rules_switched_off_are_replayed_and_equal_no_rules() -> None:
     ruled = under(BOOST + PIN + HIDE)
     off = SETTINGS.with_signal("rules", on=False)
@@ -298,7 +316,7 @@ def test_recency_of_nothing_is_nothing() -> None:
 
 
 def test_check_finds_what_filters_or_rules_should_have_kept_out() -> None:
-    trace = under(HIDE, SETTINGS.replace(filters="file != d0.txt"))
+    trace = under(PIN + HIDE, SETTINGS.replace(filters="file != d0.txt"))
     trace.check()
     nothing = replace(trace.record, passing=np.zeros(5, dtype=np.bool_))
     with pytest.raises(AssertionError, match=r"stage items\.recency ranks what the filters keep out"):
