@@ -132,7 +132,8 @@ def _invitation(collection: Collection) -> None:
             "the golden ones, with which the Evaluate page measures.",
             "rs-quiet",
         )
-        for number, text in enumerate(suggestions() if is_sample(collection) else ()):
+        seen = None if people.viewer() is None else set(documents_of(collection).names)
+        for number, text in enumerate(suggestions(seen) if is_sample(collection) else ()):
             st.button(
                 label(text),
                 key=f"suggestion_{number}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import math
 import re
 import time
@@ -20,7 +21,7 @@ from core.protocols import Positions
 from core.settings import ChunkSettings, IndexSettings, SearchSettings, Settings
 from core.trace import Ranking
 from core.types import Chunk
-from pages.ui import resources
+from pages.ui import resources, suggest
 from pages.ui.searching import took
 from tests.app.conftest import add, columns_data, shown_text
 
@@ -89,6 +90,25 @@ def test_the_sample_indexes_itself_and_suggests_queries(
     suggested[0].click().run()
     assert page.text_input(key="query_box").value == "What happened with INC-2023-Q4-011?"
     assert column(page, "vector")["count"] == 1
+
+
+def test_no_suggestion_tells_what_a_hidden_document_is_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [
+        {"query": q, "kind": kind, "evidence": [{"document": name} for name in names]}
+        for q, kind, names in (
+            ("What does Icebook pay?", "price", ["contract.md"]),
+            ("What does a probe cost?", "price", ["prices.md"]),
+            ("What do both say?", "both", ["prices.md", "contract.md"]),
+            ("Who is not mentioned?", "nothing", []),
+        )
+    ]
+    lines = "\n".join(json.dumps(one) for one in asked)
+    monkeypatch.setattr(suggest, "sample_queries", lambda: lines)
+    assert suggest.suggestions() == (
+        "What does Icebook pay?", "What do both say?", "Who is not mentioned?"
+    )  # fmt: skip
+    assert suggest.suggestions({"prices.md"}) == ("What does a probe cost?",)
+    assert suggest.suggestions(set()) == ()
 
 
 def test_documents_added_after_indexing_are_named_and_the_old_index_serves(
