@@ -76,17 +76,13 @@ def values_of(found: Filter, field: str, operator: str) -> tuple[str, ...]:
 
 
 def counts(fields: ItemFields, field: str, found: Filter) -> list[tuple[str, int]]:
-    """The field's commonest values, those chosen first, each with how many items have it that pass the other
-    conditions."""
-    chosen = values_of(found, field, "=")
-    known = [value for value, _ in fields.facets(field, _LISTED)]
-    even = {value.casefold() for value in chosen}
-    values = [*chosen, *(value for value in known if value.casefold() not in even)]
+    """The field's commonest values and after them what else is chosen, each with how many items have it that
+    pass the other conditions. Choosing moves nothing: the order is that of all items."""
+    chosen = {value.casefold(): value for value in values_of(found, field, "=")}
+    known = {value.casefold(): value for value, _ in fields.facets(field, _LISTED)}
+    values = (known | chosen).values()
     others = changed(found, field, "=", ())
-    return [
-        (value, int(fields.mask(changed(others, field, "=", (value,))).sum()))
-        for value in values[:_LISTED]
-    ]
+    return [(value, int(fields.mask(changed(others, field, "=", (value,))).sum())) for value in values]
 
 
 def _is(one: Condition, field: str, operator: str) -> bool:

@@ -14,7 +14,7 @@ from core.collection import Collection
 from core.corpus import build_corpus
 from core.filters import Filter
 from core.loading import LoadOptions, load
-from pages.ui.filters import changed, values_of
+from pages.ui.filters import changed, counts, values_of
 from pages.ui.plain import label
 from tests.app.conftest import columns_data, shown_text
 
@@ -70,6 +70,7 @@ def test_facets_count_what_passes_the_other_conditions_and_filter_the_search(
     assert "Searched 2 of 4 chunks in" in shown_text(fresh)
     page.checkbox(key="filter_is severity: low").check().run()
     assert filters(page) == "severity = high, low"
+    assert boxes(page) == {"high · 2": True, "low · 1": True, "medium · 1": False}
     page.selectbox(key="filter_field").select("customers").run()
     page.number_input(key="filter_From customers True").set_value(10).run()
     assert filters(page) == "severity = high, low; customers >= 10"
@@ -159,6 +160,15 @@ def test_a_condition_keeps_its_place_when_its_values_change() -> None:
     assert str(changed(found, "a", "=", [])) == "B >= 2; c exists"
     assert str(changed(found, "a", "!=", ["1", "2"])) == "a = 1; B >= 2; c exists; a != 1, 2"
     assert (values_of(found, "b", ">="), values_of(found, "b", "<=")) == (("2",), ())
+
+
+def test_a_chosen_value_stays_where_it_is_and_others_follow(tickets: Collection) -> None:
+    fields = build_corpus(tickets, tickets.settings().index).fields
+    order = [("high", 2), ("low", 1), ("medium", 1)]
+    assert counts(fields, "severity", Filter()) == order
+    assert counts(fields, "severity", Filter.parse("severity = medium")) == order
+    typed = Filter.parse("severity = none, MEDIUM")
+    assert counts(fields, "severity", typed) == [*order[:2], ("MEDIUM", 1), ("none", 0)]
 
 
 def test_recency_and_popularity_choose_among_the_fields_that_fit(
