@@ -75,7 +75,7 @@ def _bar(collection: Collection, draft: Draft, problems: Sequence[Problem]) -> N
     with st.container(horizontal=True, vertical_alignment="center", key="rules_bar"):
         st.button(
             "Save", key="rules_save", type="primary" if told and not problems else "secondary", icon=":material/save:",
-            on_click=_save, args=(collection, draft),
+            disabled=not told, on_click=_save, args=(collection, draft),
             help="All rules or, where one has a problem, none",
         )  # fmt: skip
         st.button(
@@ -152,7 +152,7 @@ def _table(draft: Draft) -> None:
         draw.notice("The table shows rules again as soon as the TOML can be read.", "warning")
     st.data_editor(
         columns(draft.tables) if draft.tables else NO_ROWS, key=draft.table_key, num_rows="dynamic", hide_index=True, column_order=COLUMNS,
-        column_config=config(), disabled=unread is not None, on_change=take_table, args=(draft,), height=440, placeholder="",
+        column_config=config(), disabled=unread is not None, on_change=take_table, args=(draft,), placeholder="",
     )  # fmt: skip
 
 
