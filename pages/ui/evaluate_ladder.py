@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import streamlit as st
 
@@ -152,6 +153,10 @@ def _results(found: Ladder) -> None:
         [_row(one) for one in results],
         numeric=(1, 2, 4, 5, 6),
     )
+    if any(one.against is not None and one.against.comparisons > 1 for one in results):
+        draw.text(
+            "Each p is corrected for all comparisons in the table that test a difference.", "rs-quiet"
+        )
     for one in results:
         for note in one.notes:
             draw.text(f"{one.step.title}: {note}", "rs-quiet")
@@ -160,11 +165,13 @@ def _results(found: Ladder) -> None:
 
 def _row(one: StepResult) -> tuple[str, ...]:
     known = one.failure
+    # How many a p is corrected for stands once, below the table: steps without a difference are not counted.
+    against = one.against and replace(one.against, comparisons=1)
     return (
         one.step.title,
         percent(known.mean) if known else "–",
         f"{percent(known.low)} to {percent(known.high)}" if known else "–",
-        sentence(verdict(one.against)) if one.against else "",
+        sentence(verdict(against)) if against else "",
         f"{one.chunks:,}" if one.chunks else "–",
         duration(one.seconds) if one.seconds >= 1 else "< 1 s",
         dollars(one.dollars),
