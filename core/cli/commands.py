@@ -343,6 +343,12 @@ def _say_added(row: dict[str, Any]) -> None:
         typer.echo(f"  note: {warning}", err=True)
 
 
+def _named(line: dict[str, Any]) -> str:
+    """The file's name, and the item's title where that is another: a file may hold many items."""
+    name, title = str(line["name"]), " ".join(line["title"].split())
+    return name if title in ("", name, Path(name).stem) else f"{name} “{title}”"
+
+
 def _as_text(found: dict[str, Any], lines_shown: int) -> str:
     lines = [f"note: {note}" for note in found["notes"]]
     for stage in found["stages"]:
@@ -350,13 +356,13 @@ def _as_text(found: dict[str, Any], lines_shown: int) -> str:
             f"\n{stage['name']} ({stage['kind']}): {stage['count']}{'' if stage['on'] else ', off: ' + stage['note']}"
         )
         lines += [
-            f"  {r['rank']:>3}  {r['score']:.5g}  {r['id']}  {r['name']}"
+            f"  {r['rank']:>3}  {r['score']:.5g}  {r['id']}  {_named(r)}"
             for r in stage["ranking"][:lines_shown]
         ]
     lines.append("\nPassages")
     for passage in found["passages"]:
         lines.append(
-            f"\n{passage['rank']}. {passage['name']} {passage['start']}–{passage['end']}  {passage['score']:.5g}"
+            f"\n{passage['rank']}. {_named(passage)} {passage['start']}–{passage['end']}  {passage['score']:.5g}"
         )
         lines.append("   " + " ".join(passage["text"][:300].split()))
     return "\n".join(lines)

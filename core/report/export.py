@@ -18,7 +18,7 @@ from core.types import FORMULA_SIGNS
 def trace_to_dict(trace: Trace, limit: int | None = None) -> dict[str, Any]:
     """The whole trace as plain values; `limit` cuts each stage's ranking, None keeps all of it.
 
-    A line of a ranking has rank, id, document, name and score; chunk lines also start and end; lines
+    A line of a ranking has rank, id, document, name, title and score; chunk lines also start and end; lines
     of a fusion also `parts`: for each input the rank there and the term it adds (None where rules put it
     in its place). `signals` has what each signal of the item stage says of its ranking, `rules` those that
     hold for the query and what they do with which item; `passing`: how many items pass the filters.
@@ -171,9 +171,8 @@ def _chunk(trace: Trace, position: int) -> dict[str, Any]:
     corpus = trace.corpus
     item = int(corpus.item_of[position])
     return {
+        **_item(trace, item),
         "id": corpus.chunk_id(position),
-        "document": corpus.item_ids[item],
-        "name": corpus.item_names[item],
         "start": int(corpus.starts[position]),
         "end": int(corpus.ends[position]),
     }
@@ -199,7 +198,9 @@ def _passages(trace: Trace) -> list[dict[str, Any]]:
 
 
 def _passage_line(passage: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: passage[name] for name in ("rank", "document", "name", "start", "end", "score")}
+    kept = {
+        name: passage[name] for name in ("rank", "document", "name", "title", "start", "end", "score")
+    }
     return {"id": f"{passage['document']}:{passage['start']}-{passage['end']}", **kept}
 
 

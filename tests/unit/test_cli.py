@@ -96,6 +96,22 @@ def test_search_prints_the_trace(files: Path) -> None:
     assert max(len(stage["ranking"]) for stage in short["stages"]) == 1
 
 
+def test_search_tells_the_records_of_one_file_apart_by_their_titles(tmp_path: Path) -> None:
+    lines = [
+        {"title": f"Ticket {n}", "text": f"The pump {word}."} for n, word in ((1, "leaks"), (2, "hums"))
+    ]
+    (tmp_path / "tickets.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    run("add", str(tmp_path / "tickets.jsonl"), "-c", "Mine")
+    said = run("search", "pump leaks", "-c", "Mine")
+    stages, passages = said.split("Passages")
+    assert "1. tickets.jsonl “Ticket 1”" in passages
+    assert "2. tickets.jsonl “Ticket 2”" in passages
+    assert all("“Ticket 1”" in part for part in stages.split("\n\n") if " (search): 2" in part)
+    (tmp_path / "plain.txt").write_text("A valve.")
+    run("add", str(tmp_path / "plain.txt"), "-c", "Other")
+    assert "1. plain.txt 0–8" in run("search", "valve", "-c", "Other")
+
+
 def test_settings_given_on_the_call(files: Path, tmp_path: Path) -> None:
     add(files)
     words = ("-c", "Mine", "-s", "k_rrf=1", "-s", "indexes.bm25.on=false")
