@@ -291,11 +291,37 @@ def tables_of(text: str) -> tuple[list[Any], Problem | None]:
 def _syntax(error: Exception, text: str) -> Problem:
     if isinstance(error, RecursionError):
         return Problem(1, "not TOML that can be read: lists within lists, too deep")
-    said = re.sub(r"\s*\(at .*\)$", "", str(error))
     place = re.search(r"\(at line (\d+), column (\d+)\)$", str(error))
+    if quote := _unclosed(text, (int(place[1]), int(place[2])) if place else None):
+        line, mark = quote
+        return Problem(line, f"not TOML: the quote {mark} opened on line {line} is not closed")
+    said = re.sub(r"\s*\(at .*\)$", "", str(error))
     line = int(place[1]) if place else text.rstrip("\n").count("\n") + 1
     where = f", at character {place[2]}" if place else ""
     return Problem(line, f"not TOML{where}: {said}")
+
+
+_QUOTED = re.compile(
+    r'"""(?:\\.|[^\\])*?"""'
+    r"|'''.*?'''"
+    r'|"(?!"")(?:\\.|[^"\\\n])*"'
+    r"|'(?!'')[^'\n]*'"
+    r"|#[^\n]*"
+    r"|(?P<open>\"{3}|'{3}|[\"'])",
+    re.DOTALL,
+)
+
+
+def _unclosed(text: str, place: tuple[int, int] | None) -> tuple[int, str] | None:
+    """Line and mark of the first quote that nothing closes, where it stands ahead of the place (line and
+    column from 1; None: the end) at which reading failed: tomllib names what it met then, not the quote."""
+    text = text.replace("\r\n", "\n")
+    for match in _QUOTED.finditer(text):
+        if mark := match["open"]:
+            at = match.start()
+            line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+            return (line, mark) if place is None or (line, column) < place else None
+    return None
 
 
 class _Lines:

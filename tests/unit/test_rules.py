@@ -97,7 +97,14 @@ x = 1
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
-        ('[[rule]]\nname = "a\nhide = true', 2, "Illegal character"),
+        ('[[rule]]\nname = "a\nhide = true', 2, 'the quote " opened on line 2 is not closed'),
+        ('[[rule]]\r\nname = "a\r\nhide = true', 2, "opened on line 2"),
+        ("[[rule]]\n# it's\nname = \"a", 3, "opened on line 3"),
+        ("[[rule]]\nname = 'a\nhide = true\n", 2, "the quote ' opened on line 2 is not closed"),
+        ('name = """a "b"\n\nhide = true\n', 1, 'the quote """ opened on line 1 is not closed'),
+        ("name = it's\n", 1, "Invalid value"),
+        ('a = 1 2\nb = "c', 1, "Expected newline"),
+        ('a = "\\q"', 1, "Unescaped"),
         ("a = 1\n\na = 2", 3, "Cannot overwrite"),
         ("[[rule]]\nname = ", 2, "Invalid value"),
         ('# a\n[rule]\nname = "x"', 2, "rule is no list"),
