@@ -503,9 +503,9 @@ class SearchSettings(_Settings):
     )
     recency_half_life: float = setting(
         365.0,
-        "After so many days an item's recency has halved; past seven half-lives it has no rank. Not "
+        "In days: after so many an item's recency has halved; past seven half-lives it has no rank. Not "
         "published; our default.",
-        label="Recency half-life",
+        label="Recency half-life, days",
         low=0.01,
         high=100_000.0,
     )

@@ -29,6 +29,8 @@ def test_a_control_carries_value_default_limits_and_help() -> None:
     assert found["indexes.vector.weight"].value == 1.0
     assert "signals.lexical.on" in found
     assert all(knob.help and knob.label for knob in found.values())
+    half = found["recency_half_life"]
+    assert (half.label, half.help[:8]) == ("Recency half-life, days", "In days:")
 
 
 @pytest.mark.parametrize(
