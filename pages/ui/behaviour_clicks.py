@@ -29,8 +29,8 @@ def clicks_for(corpus: Corpus) -> None:
     order = sorted(found, key=lambda item: (ranks.get(item, len(found) + 1), -found[item].clicked))
     rows = [_row(corpus, item, found[item], ranks.get(item)) for item in order[:_SHOWN]]
     draw.table(
-        ("Item", "Rank", "Clicked", "Shown", "Usual here", "At least", "On average", ""),
-        rows, numeric=(1, 2, 3, 4, 5, 6),
+        ("Rank", "Item", "What it makes", "Clicked", "Shown", "Usual here", "At least", "On average"),
+        rows, numeric=(0, 3, 4, 5, 6, 7),
     )  # fmt: skip
     draw.text(
         f"People, each counted once for a query and an item. Usual here: clicks to expect at the ranks it had. At "
@@ -50,6 +50,6 @@ def _row(corpus: Corpus, item: int, one: Evidence, rank: int | None) -> tuple[st
         why = "no more than its ranks explain"
     title = corpus.item_titles[item] or corpus.item_names[item]
     return (
-        f"{item_label(item)} {title}", str(rank or "–"), f"{one.clicked:,}", f"{one.shown:,}", f"{one.usual:.1f}",
-        f"{one.gamma:.2f}", f"{one.mean:.2f}", why,
+        str(rank or "–"), f"{item_label(item)} {title}", why, f"{one.clicked:,}", f"{one.shown:,}", f"{one.usual:.1f}",
+        f"{one.gamma:.2f}", f"{one.mean:.2f}",
     )  # fmt: skip
