@@ -108,7 +108,7 @@ def _list(collection: Collection, files: list[FileInfo]) -> None:
         key=f"documents_table_{collection.id}_{collection.version}_{wanted}",
         on_select="rerun",
         selection_mode="multi-row",
-        column_config=_COLUMNS,
+        column_config=_COLUMNS | _widths(shown),
         placeholder="",
     )
     selected = [shown[row] for row in chosen["selection"]["rows"] if row < len(shown)]
@@ -118,14 +118,19 @@ def _list(collection: Collection, files: list[FileInfo]) -> None:
 
 _COLUMNS = {
     "Name": st.column_config.TextColumn(width="medium"),
-    "Title": st.column_config.TextColumn(width="medium"),
-    "Warnings": st.column_config.TextColumn(width="large"),
+    "Title": st.column_config.TextColumn(width="large"),
     "Added": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
     **{
         name: st.column_config.NumberColumn(format="localized")
         for name in ("Documents", "Pages", "Characters", "Chunks")
     },
 }
+
+
+def _widths(shown: list[FileInfo]) -> dict[str, Any]:
+    """Room for warnings where there are any."""
+    warned = any(one.warnings for one in shown)
+    return {"Warnings": st.column_config.TextColumn(width="large" if warned else "small")}
 
 
 def _row(
