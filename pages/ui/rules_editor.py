@@ -75,11 +75,10 @@ def _bar(collection: Collection, draft: Draft, problems: Sequence[Problem]) -> N
     with st.container(horizontal=True, vertical_alignment="center", key="rules_bar"):
         st.button(
             "Save", key="rules_save", type="primary" if told and not problems else "secondary", icon=":material/save:",
-            disabled=not told, on_click=_save, args=(collection, draft),
+            on_click=_save, args=(collection, draft),
             help="All rules or, where one has a problem, none",
         )  # fmt: skip
         st.button(
-            "Discard", key="rules_discard", disabled=not told, on_click=_discard, args=(collection, draft),
             help="Back to what is saved",
         )  # fmt: skip
         if told:
