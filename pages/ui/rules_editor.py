@@ -79,6 +79,7 @@ def _bar(collection: Collection, draft: Draft, problems: Sequence[Problem]) -> N
             help="All rules or, where one has a problem, none",
         )  # fmt: skip
         st.button(
+            "Discard", key="rules_discard", disabled=not told, on_click=_discard, args=(collection, draft),
             help="Back to what is saved",
         )  # fmt: skip
         if told:

@@ -562,7 +562,10 @@ def test_a_replaced_version_is_gone_from_every_index(hard: Path, home: Path) -> 
 def test_a_copy_under_another_name_is_named_on_the_command_line(hard: Path, home: Path) -> None:
     run("add", str(hard / "versions/v1/policy.txt"), "-c", "Mine")
     (row,) = json.loads(run("add", str(hard / "versions/copy_of_policy.txt"), "-c", "Mine", "--json"))
-    assert (row["status"], row["warnings"]) == ("same", ["the same bytes are already here as policy.txt"])
+    assert (row["status"], row["warnings"]) == (
+        "same",
+        ["the same bytes are already here as policy.txt"],
+    )
     (row,) = json.loads(run("add", str(hard / "versions/v2/policy.txt"), "-c", "Mine", "--json"))
     assert (row["status"], row["warnings"]) == (
         "added",
