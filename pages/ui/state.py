@@ -25,6 +25,9 @@ PICK_BOX = "pick_words"
 PAY_BOX = "pay_reranker"
 _LINK_FIELDS = frozenset(spec.name for spec in fields(SearchSettings))
 _LAST = "last_collection"
+_FILTER = (
+    "filter"  # ?filter=…: narrows the collection's own settings; ?filters= comes with all of a link's
+)
 _DEFAULTS = "settings"  # ?settings=default: a link that changes nothing, but says so
 
 
@@ -93,7 +96,7 @@ def search_settings() -> SearchSettings:
     """This session's search settings: first those of the link, else those saved with the collection."""
     chosen = collection()
     if "rs_search" not in st.session_state:
-        st.session_state["rs_search"] = _linked_settings() or _unfiltered(chosen.settings().search)
+        st.session_state["rs_search"] = _linked_settings() or _with_filter(chosen.settings().search)
         if chosen.settings_note:
             notify(chosen.settings_note)
     return st.session_state["rs_search"]
@@ -102,6 +105,15 @@ def search_settings() -> SearchSettings:
 def _unfiltered(settings: SearchSettings) -> SearchSettings:
     """What is kept for everybody: a filter may name what only who wrote it may see, and is of one question."""
     return settings.replace(filters="")
+
+
+def _with_filter(settings: SearchSettings) -> SearchSettings:
+    """The collection's settings with the filter that stands in the address, so that a refresh keeps it."""
+    try:
+        return settings.replace(filters=st.query_params.get(_FILTER, ""))
+    except SettingsError as error:
+        notify(f"The filter of the link cannot be used ({error}).")
+        return _unfiltered(settings)
 
 
 def _linked_settings() -> SearchSettings | None:
@@ -118,11 +130,13 @@ def _linked_settings() -> SearchSettings | None:
 
 def set_search_settings(settings: SearchSettings) -> None:
     """Change the search settings, and save them with the collection where this person may: all but the filters,
-    which live in the session and in links."""
+    which live in the session, in the address and in links."""
     # The link has had its say; left in the address it would undo the change at the next refresh.
     for name in st.query_params.to_dict():
-        if name.partition(".")[0] in _LINK_FIELDS or name == _DEFAULTS:
+        if name.partition(".")[0] in _LINK_FIELDS or name in (_DEFAULTS, _FILTER):
             del st.query_params[name]
+    if settings.filters:
+        st.query_params[_FILTER] = settings.filters
     chosen = collection()
     st.session_state["rs_search"] = settings
     if people.may_manage():
