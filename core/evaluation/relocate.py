@@ -59,6 +59,14 @@ class Place:
         return Place(identity, name, tuple(span) if span else None, *facts)
 
 
+def by_stem(names: Sequence[str]) -> dict[str, list[int]]:
+    """File name without folder and ending → where it stands among the names: sets name documents so."""
+    stems: dict[str, list[int]] = {}
+    for at, name in enumerate(names):
+        stems.setdefault(name.rpartition("/")[2].rpartition(".")[0], []).append(at)
+    return stems
+
+
 class Places:
     """Keeps and finds spans in one version of the documents; a text is read only where it must be."""
 
@@ -131,9 +139,7 @@ class Places:
     def _without_ending(self, name: str) -> list[int]:
         """Documents of that file name without its ending, as sets name them that came before their documents."""
         if self._stems is None:
-            self._stems = {}
-            for at, one in enumerate(self._documents.names):
-                self._stems.setdefault(one.rpartition("/")[2].rpartition(".")[0], []).append(at)
+            self._stems = by_stem(self._documents.names)
         return self._stems.get(safe_name(name), [])
 
     def _at_span(self, place: Place, among: Sequence[int]) -> Placed:

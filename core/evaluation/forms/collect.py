@@ -22,6 +22,7 @@ from core.evaluation.judgements import (
     locate_among,
     shown,
 )
+from core.evaluation.relocate import by_stem
 from core.loading.clean import safe_name
 from core.types import Document
 
@@ -158,9 +159,7 @@ class Collector:
 
     def _without_ending(self, name: str) -> list[int]:
         if self._by_stem is None:
-            self._by_stem = {}
-            for at, one in enumerate(self._documents.names):
-                self._by_stem.setdefault(one.rpartition("/")[2].rpartition(".")[0], []).append(at)
+            self._by_stem = by_stem(self._documents.names)
         found = self._by_stem.get(safe_name(name), [])
         if len(found) == 1:
             self._stems[name] = self._documents.names[found[0]]
