@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from core.filters import Filter
 from core.trace import Ranking
 from core.types import Chunk, Document
 
@@ -61,6 +62,10 @@ class Fields(Protocol):
 
     def texts(self, name: str) -> Sequence[tuple[str, ...]]:
         """Each item's values as texts; none for an item without any."""
+        ...
+
+    def mask(self, condition: Filter, /) -> NDArray[np.bool_]:
+        """Which items meet all conditions, shape (n_items,)."""
         ...
 
 

@@ -7,25 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.access import Viewer
 from core.filters import Filter, FilterError
+from core.protocols import Fields
 from core.text import Analyzer
 
 Action = Literal["boost", "bury", "pin", "hide", "only"]
 ACTIONS: tuple[Action, ...] = ("boost", "bury", "pin", "hide", "only")
 
 _WORDS = Analyzer(language="none", stem=False, stop_words=False)
-
-
-class Fields(Protocol):
-    """The items' fields, as far as rules ask them (`core.fields.ItemFields`)."""
-
-    def mask(self, condition: Filter, /) -> NDArray[np.bool_]: ...
 
 
 @dataclass(frozen=True)

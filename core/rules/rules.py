@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from core.access import Viewer
 from core.errors import RankscopeError
+from core.protocols import Fields
 from core.rules.reading import read, toml_of, written
-from core.rules.rule import Fields, Rule, even
+from core.rules.rule import Rule, even
 from core.rules.settling import settled
 from core.trace import Ruled
 
